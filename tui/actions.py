@@ -1,0 +1,99 @@
+"""The one registry of what the operator can do: id, key, help line, consequence level, CLI verb.
+
+Footer, help screen, command palette, ``:`` line, key overrides and read-only mode are all made from it.
+Handlers are registered by the app; this room does nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """Consequence of an action."""
+
+    OBSERVE = 0
+    LOCAL = 1  # reversible, on this computer
+    REMOTE = 2  # remote or costly, nothing destroyed
+    IRREVERSIBLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing the operator can do.
+
+    Attributes:
+        id: stable name, used in keymap files and on the ``:`` line.
+        keys: default keys in Textual's spelling, first one shown.
+        label: footer text, one or two words.
+        help: one sentence for help and palette.
+        views: where the action applies; ``*`` is everywhere.
+        footer: rank in the footer (lower comes first); 0 keeps it out of the footer.
+        takes: what must follow on the ``:`` line, such as ``BOX`` or ``TEXT``.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    help: str
+    views: tuple[str, ...] = ("*",)
+    level: Level = Level.OBSERVE
+    footer: int = 0
+    takes: str = ""
+    verb: str = ""
+
+
+_F, _R, _L = "fleet", "run", "log"
+
+ACTIONS: tuple[Action, ...] = (
+    Action("open", ("enter",), "open", "Open the selected box's run, or the selected item.", (_F,), footer=1),
+    Action("back", ("escape", "q"), "back", "Go back one view; never leaves the app from a nested view."),
+    Action("quit", ("ctrl+q",), "quit", "Leave rgt. Runs go on; nothing on any box changes."),
+    Action("help", ("question_mark", "f1"), "help", "Keys and commands of this view.", footer=9),
+    Action("command", ("colon",), ": command", "Type a command; tab completes.", footer=10),
+    Action("palette", ("ctrl+p",), "palette", "Search all commands."),
+    Action("filter", ("slash",), "filter", "Fleet: show rows that match. Log: search.", (_F, _R, _L), footer=5, takes="TEXT"),
+    Action("log", ("l",), "log", "Zoom the run's log.", (_F, _R), footer=2),
+    Action("probe", ("r",), "probe now", "Probe the selected box at once.", (_F, _R), footer=6, verb="probe"),
+    Action("sort", ("s",), "sort", "Sort the roster by the next column.", (_F,), footer=7),
+    Action("reverse", ("S",), "reverse", "Turn the sort order round.", (_F,)),
+    Action("mark", ("space",), "mark", "Mark the row or line.", (_F, _R, _L)),
+    Action("adopt", ("a",), "adopt", "Watch a run that already runs on this box.", (_F, _R), Level.LOCAL, 3, verb="watch"),
+    Action("add", ("A",), "add box", "Add a box from a pasted ssh command.", (_F,), Level.LOCAL, 4, verb="add"),
+    Action("forget", ("U",), "unwatch", "Stop watching the selected run; nothing happens on the box.", (_F, _R), Level.LOCAL),
+    Action("shell", ("exclamation_mark",), "shell", "Hand the terminal to ssh on this box.", (_F, _R), Level.LOCAL, 8, verb="ssh"),
+    Action("forward", ("F",), "forward", "Forward a port of the box to this computer.", (_F, _R), Level.LOCAL, takes="PORT", verb="forward"),
+    Action("forwards", ("ctrl+f",), "forwards", "List forwarded ports; close one.", (_F, _R)),
+    Action("reconnect", ("C",), "connect", "Connect now, also after a refused login or a changed key.", (_F, _R), Level.LOCAL),
+    Action("commands", ("c",), "command log", "Every remote command with duration and exit.", ("*",)),
+    Action("explain", ("e",), "explain", "Where the value under the cursor comes from: command, time, raw output.", (_F, _R)),
+    Action("copy", ("y",), "copy", "Copy the line, the marked lines or the value.", ("*",)),
+    Action("next_pane", ("tab",), "next pane", "Move the focus to the next pane.", (_R,)),
+    Action("zoom", ("z",), "zoom", "Give the focused pane the whole screen.", (_R,)),
+    Action("follow", ("f",), "follow", "Follow the log's end, or hold it.", (_R, _L), footer=3),
+    Action("wrap", ("w",), "wrap", "Wrap long lines.", (_R, _L), footer=4),
+    Action("next_match", ("n",), "next", "Next match.", (_R, _L)),
+    Action("prev_match", ("N",), "previous", "Previous match.", (_R, _L)),
+    Action("next_error", ("x",), "next error", "Jump to the next error-like line.", (_R, _L), footer=6),
+    Action("prev_error", ("Z",), "previous error", "Jump to the previous error-like line.", (_R, _L)),
+    Action("filter_in", ("i",), "only", "Show only lines that match (text, or /regex/).", (_R, _L), footer=7, takes="TEXT"),
+    Action("filter_out", ("o",), "hide", "Hide lines that match (text, or /regex/).", (_R, _L), takes="TEXT"),
+    Action("context", ("plus",), "context", "Show N lines around each match that a filter keeps.", (_R, _L), takes="N"),
+    Action("clear_filters", ("0",), "no filters", "Drop all filters of this log.", (_R, _L)),
+    Action("search_box", ("B",), "search box", "Go on searching in the spool and in the file on the box.", (_R, _L)),
+    Action("save", ("ctrl+s",), "save", "Save what the log view holds into a file.", (_R, _L), Level.LOCAL, takes="PATH"),
+    Action("theme", (), "theme", "Change the theme.", ("*",), Level.LOCAL, takes="NAME"),
+    Action("goto", (), "go to", "Go to a box or run by name.", ("*",), takes="NAME"),
+)
+
+BY_ID = {action.id: action for action in ACTIONS}
+
+
+def for_view(view: str, *, read_only: bool) -> tuple[Action, ...]:
+    """The actions that exist in `view`. Read-only mode removes whatever changes something."""
+    return tuple(
+        a
+        for a in ACTIONS
+        if ("*" in a.views or view in a.views) and not (read_only and a.level > Level.OBSERVE)
+    )

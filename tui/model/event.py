@@ -1,0 +1,128 @@
+"""What workers tell the store. Each event is one fact; the reducer folds them into a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tui.model.command import CommandRecord
+from tui.model.instance import Instance, Link
+from tui.model.log import LogBatch, LogState, SearchResult
+from tui.model.run import Progress, RunSpec
+from tui.model.telemetry import Telemetry
+from tui.model.text import SafeText
+
+
+@dataclass(frozen=True, slots=True)
+class FleetChanged:
+    """The fleet file was read: these instances and runs exist, in this order."""
+
+    instances: tuple[Instance, ...]
+    runs: tuple[RunSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    box: str
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class HostKeyAsked:
+    """The box showed a key that is not the pinned one. `pinned` is None at the first contact."""
+
+    box: str
+    offered: SafeText
+    pinned: SafeText | None
+
+
+@dataclass(frozen=True, slots=True)
+class SecretAsked:
+    """A password, passphrase or one-time code is wanted; `prompt` is the server's or the key's own text."""
+
+    box: str
+    prompt: SafeText
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryTaken:
+    box: str
+    telemetry: Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    batch: LogBatch
+
+
+@dataclass(frozen=True, slots=True)
+class LogStateChanged:
+    state: LogState
+
+
+@dataclass(frozen=True, slots=True)
+class OlderLoaded:
+    """Answer to LoadOlder: lines just before those in memory. Empty when the spool has none."""
+
+    batch: LogBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRead:
+    run: str
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    result: SearchResult
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRan:
+    record: CommandRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WatchHeld:
+    """Another rgt on this computer already watches this run; `holder` says which. None: it is ours."""
+
+    run: str
+    holder: SafeText | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardChanged:
+    """A forwarded port. `local_port` is None when it is closed; `note` says why when it failed."""
+
+    box: str
+    port: int
+    local_port: int | None
+    note: SafeText = SafeText("")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One sentence for the operator. Levels: ``info``, ``attention``, ``danger``."""
+
+    text: SafeText
+    level: str = "info"
+    box: str | None = None
+
+
+Event: TypeAlias = (
+    FleetChanged
+    | LinkChanged
+    | HostKeyAsked
+    | SecretAsked
+    | TelemetryTaken
+    | LogRead
+    | LogStateChanged
+    | OlderLoaded
+    | ProgressRead
+    | Searched
+    | CommandRan
+    | WatchHeld
+    | ForwardChanged
+    | Notice
+)

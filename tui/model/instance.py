@@ -1,0 +1,88 @@
+"""One rented machine: what the operator told us about it, and how we reach it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tui.model.text import SafeText
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a box answers SSH, before the user's ssh configuration is asked.
+
+    Attributes:
+        host: name, address or an alias of ``~/.ssh/config``.
+        port: None when it was not given (ssh's configuration or 22 decides).
+        jump: ``user@host:port`` of each hop, in order.
+        proxied: the provider's gateway, which offers no scp, sftp or exec of commands.
+    """
+
+    host: str
+    port: int | None = None
+    user: str | None = None
+    key: str | None = None
+    jump: tuple[str, ...] = ()
+    proxy_command: str | None = None
+    proxied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One entry of ``fleet.toml``.
+
+    Attributes:
+        endpoint: None for ``local`` boxes: this computer, without SSH.
+        password_env: name of the environment variable that holds the password; never the password.
+        host_key: the pinned fingerprint (``SHA256:...``), None until the first connection recorded one.
+        mounts: paths whose filesystems are always shown, besides those of the watched runs.
+        price_per_hour: None when not known; shown as ``?``, never as 0.
+        rented_at, ends_at: seconds since the epoch; when the meter started, when the contract ends.
+        simulated: what stand-in programs answer for on this box, such as ``GPU`` (demo only).
+    """
+
+    name: str
+    platform: str
+    endpoint: Endpoint | None
+    instance_id: str | None = None
+    account: str | None = None
+    password_env: str | None = None
+    host_key: str | None = None
+    mounts: tuple[str, ...] = ()
+    price_per_hour: float | None = None
+    currency: str = "USD"
+    rented_at: float | None = None
+    ends_at: float | None = None
+    simulated: tuple[str, ...] = ()
+
+
+class LinkState(Enum):
+    """What we know of the way to the box. None of these says whether the machine is running or billed."""
+
+    IDLE = "not connected"
+    CONNECTING = "connecting"
+    LIVE = "live"
+    LOST = "link lost"  # was live, will retry
+    UNREACHABLE = "unreachable"  # no TCP, no name
+    REFUSED = "login refused"  # final for this credential: not retried by itself
+    IDENTITY = "host key changed"  # stopped until the operator decides
+    NEEDS_SECRET = "needs password"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The state of the connection to one box.
+
+    Attributes:
+        since: when this state began.
+        detail: one sentence for the operator: what happened and what to do.
+        retry_at: when the next attempt is due; None when none will be made by itself.
+        attempts: failed attempts in a row.
+    """
+
+    state: LinkState = LinkState.IDLE
+    since: float = 0.0
+    detail: SafeText = SafeText("")
+    retry_at: float | None = None
+    attempts: int = 0

@@ -1,0 +1,129 @@
+"""The frozen picture the screens draw. It is made by the reducer alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tui.model.instance import Instance, Link
+from tui.model.log import LogState, SearchResult
+from tui.model.run import Progress, RunSpec, RunState
+from tui.model.command import CommandRecord
+from tui.model.event import ForwardChanged, HostKeyAsked, Notice, SecretAsked
+from tui.model.telemetry import RunTruth, Telemetry
+from tui.model.text import SafeText
+
+HISTORY = 240
+"""Samples kept per strip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One point of a box's history. A missing value is a gap; per-GPU tuples are ordered by index."""
+
+    at: float
+    gpu_util: tuple[float | None, ...] = ()
+    gpu_mem_pct: tuple[float | None, ...] = ()
+    mem_pct: float | None = None
+    mounts: tuple[tuple[SafeText, int | None, int | None], ...] = ()  # (mount, used bytes, used inodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How fast a mount fills. Rates are per second over `window_s`; None when nothing can be said yet."""
+
+    bytes_per_s: float | None = None
+    inodes_per_s: float | None = None
+    bytes_full_in_s: float | None = None
+    inodes_full_in_s: float | None = None
+    window_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing about a box or run that wants the operator. `level` is ``attention`` or ``danger``."""
+
+    level: str
+    short: SafeText  # fits a roster cell: "inodes 96%"
+    text: SafeText  # the whole sentence
+
+
+@dataclass(frozen=True, slots=True)
+class DangerClock:
+    """The next date at which the platform does something to this box. `at` is None when not computable."""
+
+    text: SafeText
+    at: float | None
+    destroys: SafeText = SafeText("")
+
+
+@dataclass(frozen=True, slots=True)
+class BoxView:
+    """One box as the operator sees it.
+
+    Attributes:
+        telemetry: the last good probe, or None; its own `taken_at` is the age shown.
+        probed_this_session: False while only saved facts are known, which are never shown as true.
+        spent: money since `rented_at`, None when price or start is not known.
+    """
+
+    instance: Instance
+    link: Link = Link()
+    telemetry: Telemetry | None = None
+    history: tuple[Sample, ...] = ()
+    growth: tuple[tuple[SafeText, Growth], ...] = ()
+    attention: tuple[Attention, ...] = ()
+    clock: DangerClock | None = None
+    asked_key: HostKeyAsked | None = None
+    asked_secret: SecretAsked | None = None
+    forwards: tuple[ForwardChanged, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.instance.name
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as the operator sees it; `held_by` names another rgt that watches it on this computer."""
+
+    spec: RunSpec
+    state: RunState = RunState.UNKNOWN
+    why: SafeText = SafeText("not probed yet")  # the evidence behind `state`, in words
+    truth: RunTruth | None = None
+    truth_at: float | None = None
+    progress: Progress | None = None
+    log_state: LogState | None = None
+    attention: tuple[Attention, ...] = ()
+    held_by: SafeText | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """Everything the screens show, except log lines, which lie in the log buffers.
+
+    Attributes:
+        version: grows with every change; equal versions mean equal snapshots.
+        dropped: telemetry replaced before it was drawn (latest wins), counted for honesty.
+    """
+
+    version: int = 0
+    boxes: tuple[BoxView, ...] = ()
+    runs: tuple[RunView, ...] = ()
+    commands: tuple[CommandRecord, ...] = ()  # newest last, at most 500
+    notices: tuple[Notice, ...] = ()  # newest last, at most 100
+    searches: tuple[SearchResult, ...] = ()
+    dropped: int = 0
+    started: bool = field(default=False)  # the fleet file has been read
+
+    def box(self, name: str) -> BoxView | None:
+        return next((b for b in self.boxes if b.instance.name == name), None)
+
+    def run(self, name: str) -> RunView | None:
+        return next((r for r in self.runs if r.spec.name == name), None)
+
+    def runs_on(self, box: str) -> tuple[RunView, ...]:
+        return tuple(r for r in self.runs if r.spec.box == box)
