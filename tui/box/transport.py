@@ -22,7 +22,9 @@ class LinkLost(Failure):
     """The connection broke while something was under way; what it did on the box is not known."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(what, means="What was under way is unknown.", exit=Exit.UNREACHABLE, code="link-lost")
+        super().__init__(
+            what, means="What was under way is unknown.", exit=Exit.UNREACHABLE, code="link-lost"
+        )
 
 
 class SessionsExhausted(Failure):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tui.model.command import CommandRecord
+from tui.model.event import ForwardChanged, HostKeyAsked, Notice, SecretAsked
 from tui.model.instance import Instance, Link
 from tui.model.log import LogState, SearchResult
 from tui.model.run import Progress, RunSpec, RunState
-from tui.model.command import CommandRecord
-from tui.model.event import ForwardChanged, HostKeyAsked, Notice, SecretAsked
 from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import SafeText
 
