@@ -62,14 +62,16 @@ class BoxView:
 
     Attributes:
         telemetry: the last good probe, or None; its own `taken_at` is the age shown.
-        probed_this_session: False while only saved facts are known, which are never shown as true.
-        spent: money since `rented_at`, None when price or start is not known.
+        history, disk_history: samples for strips and growth; the latter reaches back hours.
+        first_oom: the oom_kill count of this session's first probe; only what came later is news.
     """
 
     instance: Instance
     link: Link = Link()
     telemetry: Telemetry | None = None
     history: tuple[Sample, ...] = ()
+    disk_history: tuple[Sample, ...] = ()
+    first_oom: int | None = None
     growth: tuple[tuple[SafeText, Growth], ...] = ()
     attention: tuple[Attention, ...] = ()
     clock: DangerClock | None = None

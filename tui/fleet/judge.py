@@ -1,0 +1,117 @@
+"""What the evidence supports about a run and a box. Silence is not health; unreachable is not stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tui.fleet.age import is_stale, long, short
+from tui.model.instance import LinkState
+from tui.model.run import RunState
+from tui.model.snapshot import BoxView, RunView
+from tui.model.telemetry import RunTruth
+from tui.model.text import SafeText
+
+STALLED_AFTER_S = 900.0
+FRESH_LOG_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoxWord:
+    """A box's state for the roster: `kind` picks the glyph and colour, `word` says it."""
+
+    kind: str  # "running" | "starting" | "unknown" | "attention" | "danger" | "stopped" | "gone" | "idle"
+    word: SafeText
+
+
+_WORD_OF_LINK = {
+    LinkState.IDLE: ("unknown", "not probed"),
+    LinkState.CONNECTING: ("starting", "connecting"),
+    LinkState.REFUSED: ("attention", "login refused"),
+    LinkState.IDENTITY: ("danger", "host key changed"),
+    LinkState.NEEDS_SECRET: ("attention", "needs password"),
+}
+
+
+def box_word(box: BoxView, now: float, period_s: float = 2.0) -> BoxWord:
+    """The box's state in a word. It is called running only while a fresh probe says so."""
+    link = box.link
+    if link.state in (LinkState.REFUSED, LinkState.IDENTITY, LinkState.NEEDS_SECRET):
+        kind, word = _WORD_OF_LINK[link.state]
+        return BoxWord(kind, SafeText(word))
+    seen = box.telemetry.taken_at if box.telemetry else None
+    if link.state is LinkState.LIVE and not is_stale(seen, now, period_s):
+        if box.attention:
+            return BoxWord(box.attention[0].level, box.attention[0].short)
+        return BoxWord("running", SafeText("running"))
+    if seen is not None and link.state is not LinkState.CONNECTING:
+        return BoxWord("unknown", SafeText(f"unknown {short(now - seen)}"))
+    if link.state in (LinkState.LOST, LinkState.UNREACHABLE):
+        return BoxWord("unknown", SafeText("unreachable"))
+    kind, word = _WORD_OF_LINK.get(link.state, ("starting", "first probe"))
+    return BoxWord(kind, SafeText(word))
+
+
+def judge_run(
+    run: RunView, box: BoxView | None, now: float, period_s: float = 2.0
+) -> tuple[RunState, SafeText]:
+    """The state of a run and the evidence for it in words."""
+    if box is None:
+        return RunState.UNKNOWN, SafeText(f"no box named {run.spec.box} in the fleet file")
+    truth = run.truth
+    if box.link.state is not LinkState.LIVE:
+        return _without_link(run, box, now)
+    if truth is None or run.truth_at is None:
+        return RunState.UNKNOWN, SafeText("not probed yet")
+    if is_stale(run.truth_at, now, period_s):
+        return RunState.UNKNOWN, SafeText(f"the last probe is {long(now - run.truth_at)} old")
+    return _from_truth(run, truth, box)
+
+
+def _without_link(run: RunView, box: BoxView, now: float) -> tuple[RunState, SafeText]:
+    waiting = box.link.state in (LinkState.IDLE, LinkState.CONNECTING)
+    if run.truth is None or run.truth_at is None:
+        if waiting:
+            return RunState.UNKNOWN, SafeText("not probed yet")
+        return RunState.UNREACHABLE, SafeText(f"{box.link.state.value}; never probed in this session")
+    last = {True: "alive", False: "gone", None: "of unknown state"}[run.truth.alive]
+    return (
+        RunState.UNREACHABLE,
+        SafeText(f"{box.link.state.value}; it was {last} {long(now - run.truth_at)} ago"),
+    )
+
+
+def _log_age(truth: RunTruth, box: BoxView) -> float | None:
+    """Seconds since the log grew, both times by the box's clock; None when either is not known."""
+    log = truth.log.value
+    telemetry = box.telemetry
+    if log is None or telemetry is None or telemetry.host.value is None:
+        return None
+    offset = telemetry.host.value.clock_offset_s
+    return None if offset is None else max(0.0, telemetry.taken_at + offset - log.modified_at)
+
+
+def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, SafeText]:
+    finished = run.progress is not None and run.progress.finished
+    silent = _log_age(truth, box)
+    if truth.alive is True:
+        pid = truth.process.pid if truth.process else run.spec.pid
+        if finished:
+            return RunState.RUNNING, SafeText(f"the log shows a regular end, pid {pid} is still there")
+        if silent is not None and silent > STALLED_AFTER_S:
+            return RunState.STALLED, SafeText(f"pid {pid} alive, no log line for {long(silent)}")
+        return RunState.RUNNING, SafeText(f"pid {pid} alive")
+    if truth.alive is False:
+        reason = truth.gone_reason or SafeText(f"pid {run.spec.pid} is gone")
+        if finished:
+            return RunState.FINISHED, SafeText(f"the log shows a regular end; {reason}")
+        return RunState.DEAD, SafeText(f"{reason}; the log shows no regular end")
+    if finished:
+        return RunState.FINISHED, SafeText("the log shows a regular end; no process is named for this run")
+    if silent is not None and silent < FRESH_LOG_S:
+        return RunState.RUNNING, SafeText(
+            f"the log grew {long(silent)} ago; no process is named for this run"
+        )
+    if truth.session_alive is False:
+        return RunState.UNKNOWN, SafeText(f"session {run.spec.session} is gone; no process is named")
+    tail = f"; the log is silent for {long(silent)}" if silent is not None else ""
+    return RunState.UNKNOWN, SafeText(f"no process is named for this run{tail}")

@@ -1,0 +1,193 @@
+"""Folds events into the frozen snapshot. Pure: the same events at the same times give the same picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from tui.fleet import attention, growth, judge, money
+from tui.fleet.attention import Thresholds
+from tui.model.command import CommandRecord
+from tui.model.event import (
+    CommandRan,
+    Event,
+    FleetChanged,
+    ForwardChanged,
+    HostKeyAsked,
+    LinkChanged,
+    LogStateChanged,
+    Notice,
+    ProgressRead,
+    Searched,
+    SecretAsked,
+    TelemetryTaken,
+    WatchHeld,
+)
+from tui.model.instance import LinkState
+from tui.model.snapshot import BoxView, FleetSnapshot, RunView
+
+MAX_COMMANDS = 500
+MAX_NOTICES = 100
+MAX_SEARCHES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the judgement depends on besides the events."""
+
+    thresholds: Thresholds = Thresholds()
+    period_s: float = 2.0
+
+
+def reduce(
+    snapshot: FleetSnapshot, events: Iterable[Event], now: float, rules: Rules = Rules()
+) -> FleetSnapshot:
+    """The snapshot after `events`, judged once at `now`.
+
+    With no events it is judged again for the time that passed. The same object comes back when nothing
+    changed, else its version is one higher.
+    """
+    learned = snapshot
+    for event in events:
+        learned = _learn(learned, event)
+    judged = _judge(learned, now, rules)
+    return snapshot if judged is snapshot else replace(judged, version=snapshot.version + 1)
+
+
+def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
+    """The snapshot with the fact in it, not yet judged."""
+    match event:
+        case FleetChanged():
+            return _fleet(snapshot, event)
+        case LinkChanged(box, link):
+            answered = link.state in (LinkState.LIVE, LinkState.CONNECTING)
+            return _box(
+                snapshot,
+                box,
+                lambda b: replace(
+                    b,
+                    link=link,
+                    asked_key=None if answered else b.asked_key,
+                    asked_secret=None if answered else b.asked_secret,
+                ),
+            )
+        case HostKeyAsked(box):
+            return _box(snapshot, box, lambda b: replace(b, asked_key=event))
+        case SecretAsked(box):
+            return _box(snapshot, box, lambda b: replace(b, asked_secret=event))
+        case TelemetryTaken():
+            return _telemetry(snapshot, event)
+        case LogStateChanged(state):
+            return _run(snapshot, state.run, lambda r: replace(r, log_state=state))
+        case ProgressRead(run, progress):
+            return _run(snapshot, run, lambda r: replace(r, progress=progress))
+        case WatchHeld(run, holder):
+            return _run(snapshot, run, lambda r: replace(r, held_by=holder))
+        case ForwardChanged():
+            return _forward(snapshot, event)
+        case CommandRan(record):
+            return replace(snapshot, commands=_add_command(snapshot.commands, record))
+        case Searched(result):
+            kept = tuple(s for s in snapshot.searches if s.run != result.run)
+            return replace(snapshot, searches=(*kept[-(MAX_SEARCHES - 1) :], result))
+        case Notice():
+            return replace(snapshot, notices=(*snapshot.notices[-(MAX_NOTICES - 1) :], event))
+    return snapshot  # log lines go to the log buffers, not into the snapshot
+
+
+def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
+    """Known boxes and runs keep what was learned about them while they point to the same thing."""
+    boxes = []
+    for instance in event.instances:
+        old = snapshot.box(instance.name)
+        same = old is not None and old.instance.endpoint == instance.endpoint
+        boxes.append(replace(old, instance=instance) if old and same else BoxView(instance))
+    runs = []
+    for spec in event.runs:
+        before = snapshot.run(spec.name)
+        runs.append(before if before is not None and before.spec == spec else RunView(spec))
+    with_clocks = tuple(replace(b, clock=money.next_clock(b.instance)) for b in boxes)
+    return replace(snapshot, boxes=with_clocks, runs=tuple(runs), started=True)
+
+
+def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
+    t = event.telemetry
+
+    def learn(box: BoxView) -> BoxView:
+        disk = growth.add_disk_sample(box.disk_history, growth.disk_sample(t))
+        memory = t.memory.value
+        oom = memory.oom_kills if memory else None
+        return replace(
+            box,
+            telemetry=t,
+            history=growth.add_sample(box.history, growth.sample(t)),
+            disk_history=disk,
+            first_oom=oom if box.first_oom is None else box.first_oom,
+            growth=growth.growths(disk, t.filesystems.value or ()),
+        )
+
+    snapshot = _box(snapshot, event.box, learn)
+    truths = {truth.run: truth for truth in t.runs}
+    runs = tuple(
+        replace(r, truth=truths[r.name], truth_at=t.taken_at) if r.name in truths else r
+        for r in snapshot.runs
+    )
+    snapshot = replace(snapshot, runs=runs)
+    return snapshot
+
+
+def _forward(snapshot: FleetSnapshot, event: ForwardChanged) -> FleetSnapshot:
+    def change(box: BoxView) -> BoxView:
+        others = tuple(f for f in box.forwards if f.port != event.port)
+        return replace(box, forwards=others if event.local_port is None else (*others, event))
+
+    return _box(snapshot, event.box, change)
+
+
+def _add_command(commands: tuple[CommandRecord, ...], record: CommandRecord) -> tuple[CommandRecord, ...]:
+    """A finished command replaces its own first record, which was made when it started."""
+    for i in range(len(commands) - 1, max(-1, len(commands) - 40), -1):
+        old = commands[i]
+        if old.box == record.box and old.started_at == record.started_at and old.what == record.what:
+            return (*commands[:i], record, *commands[i + 1 :])
+    return (*commands[-(MAX_COMMANDS - 1) :], record)
+
+
+def _judge(snapshot: FleetSnapshot, now: float, rules: Rules) -> FleetSnapshot:
+    by_name = {b.instance.name: b for b in snapshot.boxes}
+    runs = tuple(_judged_run(r, by_name.get(r.spec.box), now, rules) for r in snapshot.runs)
+    boxes = tuple(_judged_box(b, runs, now, rules) for b in snapshot.boxes)
+    if _identical(runs, snapshot.runs) and _identical(boxes, snapshot.boxes):
+        return snapshot
+    return replace(snapshot, runs=runs, boxes=boxes)
+
+
+def _judged_run(run: RunView, box: BoxView | None, now: float, rules: Rules) -> RunView:
+    state, why = judge.judge_run(run, box, now, rules.period_s)
+    if state is run.state and why == run.why:
+        return run
+    judged = replace(run, state=state, why=why)
+    return replace(judged, attention=attention.run_attention(judged))
+
+
+def _judged_box(box: BoxView, runs: tuple[RunView, ...], now: float, rules: Rules) -> BoxView:
+    own = attention.box_attention(box, box.first_oom, now, rules.thresholds)
+    of_runs = tuple(a for r in runs if r.spec.box == box.name for a in r.attention)
+    found = tuple(sorted((*own, *of_runs), key=lambda a: a.level != "danger"))
+    return box if found == box.attention else replace(box, attention=found)
+
+
+def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+
+
+def _box(snapshot: FleetSnapshot, name: str, change: Callable[[BoxView], BoxView]) -> FleetSnapshot:
+    if snapshot.box(name) is None:
+        return snapshot
+    return replace(snapshot, boxes=tuple(change(b) if b.instance.name == name else b for b in snapshot.boxes))
+
+
+def _run(snapshot: FleetSnapshot, name: str, change: Callable[[RunView], RunView]) -> FleetSnapshot:
+    if snapshot.run(name) is None:
+        return snapshot
+    return replace(snapshot, runs=tuple(change(r) if r.spec.name == name else r for r in snapshot.runs))
