@@ -1,16 +1,46 @@
-# Two commands do everything: `make demo` and `make test`.
-PYTHON ?= python3
+# Two commands do all the set-up: `make demo` and `make test`.
+
 VENV := .venv
 BIN := $(VENV)/bin
+# The first interpreter on PATH that is new enough.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
 .PHONY: demo test lint bench screenshots clean
 
 demo: $(VENV)/.demo
-	$(BIN)/rgt demo
+	@$(BIN)/rgt demo
 
-test: $(VENV)/.dev
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.bench
+
+screenshots: $(VENV)/.dev
+	$(BIN)/python -m tests.screenshots
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "rgt needs Python 3.11 or newer; none was found on PATH. Set PYTHON=/path/to/python3."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "Installing rgt into $(VENV) (once; about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@$(BIN)/python -m tui.demo.torch_build
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing rgt and its test tools into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,dev]'
+	@$(BIN)/python -m tui.demo.torch_build
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,1 @@
+"""The embedded fleet: boxes and jobs that really run, on this computer."""
