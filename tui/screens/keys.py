@@ -15,16 +15,9 @@ from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
 
 from tui.actions import Action, for_view
+from tui.widgets.moves import MOVES, move_bindings
 
-MOVES: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("down", "j"), "cursor_down", "one down"),
-    (("up", "k"), "cursor_up", "one up"),
-    (("pagedown", "ctrl+d"), "page_down", "one page down"),
-    (("pageup", "ctrl+u"), "page_up", "one page up"),
-    (("home", "g"), "first", "first"),
-    (("end", "G"), "last", "last"),
-)
-"""Movement, the same in every list and in the log: keys, the method ``action_<name>``, what it does."""
+__all__ = ["MOVES", "act", "bindings_for", "install", "keys_of", "move_bindings", "shown"]
 
 _NAMES = {
     "slash": "/",
@@ -85,11 +78,6 @@ def bindings_for(
 def act(action_id: str) -> str:
     """The Textual action string that runs an entry of the registry."""
     return f"app.act({action_id!r})"
-
-
-def move_bindings() -> list[Binding]:
-    """Movement for a widget that has methods ``action_cursor_down`` and so on."""
-    return [Binding(key, name, help_, show=False) for keys, name, help_ in MOVES for key in keys]
 
 
 def install(node: DOMNode, view: str) -> None:

@@ -1,4 +1,4 @@
-"""Every non-letter the screens draw, in two sets: Unicode, and ASCII for terminals that draw those two cells wide.
+"""Every non-letter the screens draw, in two sets: Unicode, and ASCII where the terminal draws those wide.
 
 Text that a widget composes itself takes its dashes, dots and rules from here too: ``–``, ``·``, ``…`` and the
 block elements are *ambiguous* in Unicode's width table, which CJK terminals resolve to two cells.
@@ -144,7 +144,7 @@ def bar(fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | Non
 
 
 def strip(values: Sequence[float | None], width: int, glyphs: Glyphs, *, top: float = 100.0) -> str:
-    """The newest `width` values as one row of levels from 0 to `top`, right-aligned; an unknown one is a gap."""
+    """The newest `width` values as levels from 0 to `top`, right-aligned; an unknown one is a gap."""
     levels = len(glyphs.strip)
     cells = []
     for value in list(values)[-width:] if width > 0 else []:
