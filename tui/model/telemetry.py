@@ -10,7 +10,11 @@ from tui.model.text import SafeText
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One card. Memory in MiB, power in W, temperatures in °C, clocks in MHz, utilisation in percent."""
+    """One card. Memory in MiB, power in W, temperatures in °C, clocks in MHz, utilisation in percent.
+
+    `health` is ``""`` (nothing wrong seen), ``"unreadable"`` (a reading failed), ``"requires_reset"`` or
+    ``"lost"``. With MIG on (`mig`) the whole card has no utilisation; that is not idleness.
+    """
 
     index: int
     name: SafeText
@@ -26,6 +30,19 @@ class Gpu:
     throttle: tuple[SafeText, ...] | None = None  # active reasons; () means none
     ecc_uncorrected: int | None = None  # volatile count, since the driver was loaded
     missing: tuple[tuple[str, SafeText], ...] = ()  # (field, what the tool said instead of a number)
+    health: str = ""
+    bus_id: SafeText | None = None
+    mem_free_mib: float | None = None
+    mem_used_pct: float | None = None  # where a tool tells only this
+    fan_pct: float | None = None
+    pstate: SafeText | None = None
+    power_default_limit_w: float | None = None
+    mig: bool | None = None
+    ecc_enabled: bool | None = None
+    ecc_uncorrected_ever: int | None = None  # aggregate count, over the card's life
+    remap_pending: bool | None = None  # a bad memory row waits for a reset to be replaced
+    remap_failed: bool | None = None
+    throttle_asked: tuple[SafeText, ...] = ()  # reasons that were read, active or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +52,9 @@ class GpuProcess:
     pid: int
     gpu_uuid: SafeText | None
     mem_used_mib: float | None
-    command: SafeText
+    command: SafeText  # empty when the driver knows no name, as for a process that is gone
+    gpu_index: int | None = None
+    kind: SafeText = SafeText("")  # "C" compute, "G" graphics, "C+G"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +73,9 @@ class Filesystem:
     inode_use_pct: float | None = None
     read_only: bool | None = None
     error: SafeText = SafeText("")  # why nothing is known, such as "mount does not answer"
+    inodes_free: int | None = None
+    rounded: bool = False  # bytes were worked out from figures such as "1.1G"
+    capacity_meaningless: bool = False  # an object store that names a size it does not have
 
 
 @dataclass(frozen=True, slots=True)
