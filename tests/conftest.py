@@ -1,0 +1,31 @@
+"""Fixtures that every room's tests may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Sshd
+
+
+@pytest.fixture
+def sshd_factory(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
+    """Start OpenSSH servers with options (see `Sshd.start`); all are ended with the test."""
+    running: list[Sshd] = []
+
+    def start(**options: object) -> Sshd:
+        server = Sshd.start(tmp_path / f"sshd{len(running)}", **options)  # type: ignore[arg-type]
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def sshd(sshd_factory: Callable[..., Sshd]) -> Sshd:
+    """A real OpenSSH server on loopback that lets the current user in with `client_key`."""
+    return sshd_factory()
