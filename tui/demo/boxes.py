@@ -1,0 +1,158 @@
+"""The four boxes of the embedded fleet: what each holds, runs and simulates."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOM = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One box and its job.
+
+    Attributes:
+        pause_s: seconds between training steps at speed 1.
+        figures: small files the job writes at each step.
+        inode_cap: files the box's data disk admits; 0 for no simulated cap.
+        cut_every_s: how often its link breaks at speed 1; 0 for never.
+        finished: the job ends at once and is sealed into ``export/``.
+    """
+
+    name: str
+    platform: str
+    run: str
+    gpu: str
+    mib: int
+    price: float
+    currency: str = "USD"
+    rented_hours: float = 5.0
+    pause_s: float = 0.25
+    epochs: int = 400
+    figures: int = 0
+    inode_cap: int = 0
+    cut_every_s: float = 0.0
+    finished: bool = False
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        return ("GPU", "inode limit") if self.inode_cap else ("GPU",)
+
+
+PLANS = (
+    Plan("steady-a100", "autodl", "spiral-base", "NVIDIA A100-SXM4-80GB", 81920, 6.98, "CNY", 11.0),
+    Plan("inodes-4090", "autodl", "spiral-vis", "NVIDIA GeForce RTX 4090", 24564, 1.98, "CNY", 7.5,
+         figures=3, inode_cap=4000),
+    Plan("flaky-h100", "runpod", "spiral-wide", "NVIDIA H100 80GB HBM3", 81559, 2.39, rented_hours=29.0,
+         cut_every_s=40.0),
+    Plan("done-a10", "ssh", "spiral-done", "NVIDIA A10", 23028, 0.75, rented_hours=3.0,
+         epochs=25, pause_s=0.0, finished=True),
+)  # fmt: skip
+
+
+class Box:
+    """A box's directory and its job.
+
+    Args:
+        root: directory of the whole demo; the box lives in ``root/boxes/NAME``.
+        environment: of its processes; set once its server knows it.
+    """
+
+    def __init__(self, plan: Plan, root: Path, *, seed: int, speed: float) -> None:
+        self.plan = plan
+        self.home = root / "boxes" / plan.name
+        self._seed = seed
+        self._speed = speed
+        self._job: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def out(self) -> Path:
+        return self.data / "active" / self.plan.run
+
+    @property
+    def export(self) -> Path:
+        return self.data / "export" / self.plan.run
+
+    def furnish(self) -> None:
+        """Make the directory, the stand-in programs and the job's source."""
+        plan, sim = self.plan, self.home / ".sim"
+        for folder in (self.out, sim, self.home / "bin"):
+            folder.mkdir(parents=True)
+        (sim / "name").write_text(plan.gpu)
+        (sim / "uuid").write_text(f"GPU-sim-{hashlib.sha256(plan.name.encode()).hexdigest()[:12]}")
+        (sim / "mib").write_text(str(plan.mib))
+        shutil.copy(ROOM / "trainer.py", self.home / "train.py")
+        shutil.copy(ROOM / "standins" / "nvidia-smi", self.home / "bin" / "nvidia-smi")
+        if plan.inode_cap:
+            (sim / "inode_cap").write_text(str(plan.inode_cap))
+            shutil.copy(ROOM / "standins" / "df", self.home / "bin" / "df")
+            self._fill()
+        for tool in (self.home / "bin").iterdir():
+            tool.chmod(0o755)
+
+    def _fill(self) -> None:
+        """Earlier runs left small files behind: that is why the cap is near at the start."""
+        left = self.data / "cache" / "thumbs"
+        left.mkdir(parents=True)
+        for number in range(int(self.plan.inode_cap * 0.8)):
+            (left / f"{number:05d}.txt").write_text("")
+
+    def start_job(self, environment: dict[str, str]) -> None:
+        """Start the training the way people do it by hand: python with its output in a log file."""
+        plan = self.plan
+        command = [
+            sys.executable, "-u", str(self.home / "train.py"),
+            "--out", str(self.out), "--seed", str(self._seed), "--epochs", str(plan.epochs),
+            "--pause", str(plan.pause_s / self._speed), "--figures", str(plan.figures),
+        ]  # fmt: skip
+        if plan.inode_cap:
+            command += ["--cap-tree", str(self.data), "--file-cap", str(plan.inode_cap)]
+        with (self.out / "train.log").open("ab") as log:
+            self._job = subprocess.Popen(
+                command,
+                cwd=self.home,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=lambda: os.nice(10) and None,
+            )
+        (self.home / ".sim" / "pid").write_text(str(self._job.pid))
+
+    @property
+    def pid(self) -> int | None:
+        """The job's process, while it was not collected."""
+        return None if self._job is None else self._job.pid
+
+    def collect(self) -> int | None:
+        """Reap the job if it ended; its exit code, or None while it runs."""
+        return None if self._job is None else self._job.poll()
+
+    def seal(self) -> bool:
+        """Close a finished run out: one rename from ``active/`` to ``export/``, log and all."""
+        if not self.plan.finished or self.export.exists() or self.collect() != 0:
+            return False
+        self.export.parent.mkdir(parents=True, exist_ok=True)
+        self.out.rename(self.export)
+        return True
+
+    def stop_job(self) -> None:
+        """End the job and everything it started."""
+        if self._job is not None and self._job.poll() is None:
+            try:
+                os.killpg(self._job.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self._job.wait(timeout=10)

@@ -1,0 +1,159 @@
+"""The process that carries the embedded fleet: ``python -m tui.demo.host ROOT``.
+
+It runs beside the screen, never inside it: jobs and servers go on while the screen is busy, and torch stays
+out of the screen's process. When its stdin closes, because `rgt demo` ended in whatever way, it ends every
+process of the fleet and removes the directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import asyncssh
+
+from tui.demo.boxes import PLANS, Box
+from tui.demo.server import BoxServer
+
+MARKER = "RGT_DEMO_ROOT"
+
+
+class Host:
+    """The servers and jobs of one demo."""
+
+    def __init__(self, root: Path, *, seed: int, speed: float) -> None:
+        self.root = root
+        self.speed = speed
+        self._random = random.Random(seed)
+        self._boxes = [Box(plan, root, seed=seed + n, speed=speed) for n, plan in enumerate(PLANS)]
+        self._servers: dict[str, BoxServer] = {}
+
+    async def run(self) -> None:
+        """Serve until stdin closes."""
+        key = self._make_key()
+        for box in self._boxes:
+            box.furnish()
+            server = BoxServer(box.plan.name, box.home, key, {MARKER: str(self.root)})
+            await server.start()
+            self._servers[box.plan.name] = server
+            box.start_job(server.environment)
+        print(json.dumps(self._describe()), flush=True)
+        async with asyncio.TaskGroup() as group:
+            chores = [group.create_task(self._collect_jobs())]
+            chores += [group.create_task(self._cut(box)) for box in self._boxes if box.plan.cut_every_s]
+            await _stdin_closed()
+            for chore in chores:
+                chore.cancel()
+
+    def _make_key(self) -> asyncssh.SSHKey:
+        """The key of this run, readable by its owner alone."""
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        path = self.root / "key"
+        path.touch(mode=0o600)
+        path.write_bytes(key.export_private_key())
+        return key
+
+    def _describe(self) -> list[dict[str, object]]:
+        described: list[dict[str, object]] = []
+        for box in self._boxes:
+            plan, server = box.plan, self._servers[box.plan.name]
+            fingerprint = server.host_key.get_fingerprint()
+            described.append(
+                {
+                    "name": plan.name,
+                    "platform": plan.platform,
+                    "port": server.port,
+                    "host_key": fingerprint,
+                    "price": plan.price,
+                    "currency": plan.currency,
+                    "rented_at": time.time() - plan.rented_hours * 3600,
+                    "simulated": list(plan.simulated),
+                    "data": str(box.data),
+                    "run": plan.run,
+                    "out": str(box.export if plan.finished else box.out),
+                    "pid": box.pid,
+                }
+            )
+        return described
+
+    async def _collect_jobs(self) -> None:
+        while True:
+            for box in self._boxes:
+                box.collect()
+                box.seal()
+            await asyncio.sleep(0.2)
+
+    async def _cut(self, box: Box) -> None:
+        """Break the link now and then, and stay deaf for a few seconds."""
+        server = self._servers[box.plan.name]
+        while True:
+            await asyncio.sleep(box.plan.cut_every_s / self.speed * self._random.uniform(0.6, 1.4))
+            server.deaf = True
+            server.cut()
+            await asyncio.sleep(self._random.uniform(2, 6) / self.speed)
+            server.deaf = False
+
+    async def close(self) -> None:
+        """End servers, jobs and whatever was started on a box, then remove the directory."""
+        for server in self._servers.values():
+            await server.stop()
+        for box in self._boxes:
+            box.stop_job()
+        end_marked(self.root)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def end_marked(root: Path) -> None:
+    """End every process that was started on a box of this demo, detached ones included."""
+    marker = f"{MARKER}={root}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(entry.name) != os.getpid() and marker in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue  # it ended meanwhile, or belongs to somebody else
+
+
+async def _stdin_closed() -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while await reader.read(4096):
+        pass
+
+
+async def _serve(root: Path, seed: int, speed: float) -> None:
+    host = Host(root, seed=seed, speed=speed)
+    loop = asyncio.get_running_loop()
+    me = asyncio.current_task()
+    assert me is not None
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, me.cancel)
+    try:
+        await host.run()
+    except asyncio.CancelledError:
+        pass  # asked to end by a signal: the clean-up below is the answer
+    finally:
+        await host.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--speed", type=float, default=1.0)
+    args = parser.parse_args()
+    asyncio.run(_serve(Path(args.root), args.seed, args.speed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

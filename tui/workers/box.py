@@ -1,0 +1,208 @@
+"""Keeps one box in sight: connects, backs off, probes at its pace, and says honestly how that goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tui.box.backoff import Backoff
+from tui.box.connect import ConnectFailure
+from tui.box.probe.loop import Probe, ProbeLate, ProbeRequest
+from tui.box.transport import LinkLost, SessionsExhausted, Transport
+from tui.fleet.store import Store
+from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, TelemetryTaken
+from tui.model.failure import Failure
+from tui.model.instance import Instance, Link, LinkState
+from tui.model.run import RunSpec
+from tui.model.text import SafeText
+from tui.workers.link import BoxLink
+
+
+class Forward(Protocol):
+    """An open port forward."""
+
+    local_port: int
+
+    async def close(self) -> None: ...
+
+
+class BoxTransport(Transport, Protocol):
+    """A transport that knows its own end."""
+
+    async def wait_closed(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def forward_local(self, port: int, local_port: int = 0) -> Forward: ...
+
+
+Dial = Callable[[Instance], Awaitable[BoxTransport]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a box is asked. Seconds between ticks, and every how many ticks the dearer sections come."""
+
+    period_s: float = 2.0
+    gpus_every: int = 2
+    filesystems_every: int = 5
+    candidates_every: int = 15
+    wake_deadline_s: float = 3.0
+
+
+class BoxWorker:
+    """The worker of one box.
+
+    Args:
+        dial: opens a transport or raises ConnectFailure.
+        runs: the runs to ask about, asked anew at each tick.
+        backoff: delays between failed attempts.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        dial: Dial,
+        store: Store,
+        *,
+        runs: Callable[[], tuple[RunSpec, ...]],
+        pace: Pace,
+        backoff: Backoff,
+    ) -> None:
+        self.instance = instance
+        self.link = BoxLink()
+        self._dial = dial
+        self._store = store
+        self._runs = runs
+        self._pace = pace
+        self._backoff = backoff
+        self._probe_now = asyncio.Event()
+        self._retry_now = asyncio.Event()
+        self._asleep = False
+        self._forwards: dict[int, Forward] = {}
+
+    def probe_now(self) -> None:
+        """Do not wait for the next tick."""
+        self._probe_now.set()
+
+    def retry_now(self) -> None:
+        """Connect at once, also where waiting for the operator."""
+        self._retry_now.set()
+
+    def woke_up(self) -> None:
+        """This computer slept: the link may be dead without knowing it, so one quick probe decides."""
+        self._asleep = True
+        self._probe_now.set()
+        self._retry_now.set()
+
+    async def run(self) -> None:
+        """Watch the box until cancelled."""
+        while True:
+            transport = await self._connect()
+            self.link.up(transport)
+            try:
+                await self._watch(transport)
+            except LinkLost as lost:
+                await self._say(LinkState.LOST, lost.line)
+            finally:
+                self.link.down()
+                await self._drop(transport)
+
+    async def _connect(self) -> BoxTransport:
+        """The next transport that holds; waits between attempts, or for the operator where that is right."""
+        while True:
+            await self._say(LinkState.CONNECTING, SafeText(""))
+            self._retry_now.clear()
+            try:
+                transport = await self._dial(self.instance)
+            except ConnectFailure as failure:
+                await self._refused(failure)
+                continue
+            self._backoff.connected()
+            await self._say(LinkState.LIVE, SafeText(""))
+            return transport
+
+    async def _refused(self, failure: ConnectFailure) -> None:
+        delay = self._backoff.failed() if failure.retry else None
+        retry_at = None if delay is None else self._store.clock() + delay
+        if failure.state is LinkState.IDENTITY and failure.offered:
+            await self._store.put(HostKeyAsked(self.instance.name, failure.offered, failure.pinned))
+        await self._say(failure.state, failure.line, retry_at)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._retry_now.wait(), delay)
+
+    async def _say(self, state: LinkState, detail: SafeText, retry_at: float | None = None) -> None:
+        link = Link(state, self._store.clock(), detail, retry_at, self._backoff.attempts)
+        await self._store.put(LinkChanged(self.instance.name, link))
+
+    async def _watch(self, transport: BoxTransport) -> None:
+        """Probe until the link is lost."""
+        probe = Probe(transport, clock=self._store.clock)
+        tick = 0
+        try:
+            while True:
+                took = await self._tick(probe, tick)
+                tick += 1
+                await self._pause(max(self._pace.period_s - took, self._pace.period_s / 4))
+        finally:
+            await probe.close()
+
+    async def _tick(self, probe: Probe, tick: int) -> float:
+        """One probe; returns how long it took. A late answer is said and does not end the link by itself."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        pace = self._pace
+        request = ProbeRequest(runs=self._runs(), mounts=self.instance.mounts)
+        suspicious, self._asleep = self._asleep, False
+        try:
+            async with asyncio.timeout(pace.wake_deadline_s if suspicious else None):
+                telemetry = await probe.tick(
+                    request,
+                    gpus=tick % pace.gpus_every == 0,
+                    filesystems=tick % pace.filesystems_every == 0,
+                    candidates=tick % pace.candidates_every == 0,
+                    xid=tick % pace.candidates_every == 0,
+                )
+        except TimeoutError:
+            raise LinkLost("No answer after this computer slept; the link is taken as dead.") from None
+        except (ProbeLate, SessionsExhausted) as late:
+            await self._say(LinkState.LIVE, late.line)
+        else:
+            await self._store.put(TelemetryTaken(self.instance.name, telemetry))
+        return loop.time() - started
+
+    async def _pause(self, seconds: float) -> None:
+        self._probe_now.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._probe_now.wait(), seconds)
+
+    async def _drop(self, transport: BoxTransport) -> None:
+        for port in tuple(self._forwards):
+            await self.close_forward(port, SafeText("the link was lost"))
+        await transport.close()
+
+    async def open_forward(self, port: int, local_port: int = 0) -> None:
+        """Forward a port of the box to this computer; failure is an event, not an exception."""
+        transport = self.link.current
+        name = self.instance.name
+        if transport is None:
+            await self._store.put(ForwardChanged(name, port, None, SafeText("not connected")))
+            return
+        try:
+            forward = await transport.forward_local(port, local_port)  # type: ignore[attr-defined]
+        except (Failure, TimeoutError) as failure:
+            note = failure.line if isinstance(failure, Failure) else SafeText("no answer in time")
+            await self._store.put(ForwardChanged(name, port, None, note))
+            return
+        self._forwards[port] = forward
+        await self._store.put(ForwardChanged(name, port, forward.local_port))
+
+    async def close_forward(self, port: int, note: SafeText = SafeText("closed")) -> None:  # noqa: B008
+        """Close a forward and say so."""
+        forward = self._forwards.pop(port, None)
+        if forward is not None:
+            await forward.close()
+        await self._store.put(ForwardChanged(self.instance.name, port, None, note))

@@ -1,0 +1,58 @@
+"""Exactly one watcher per run on this computer, held by an flock that the kernel drops with the process."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.model.text import SafeText, safe
+
+
+@dataclass(slots=True)
+class WatchLock:
+    """The claim of one process on one run.
+
+    Args:
+        path: the lock file. It stays after release: removing it would race with the next claim.
+    """
+
+    path: Path
+    _fd: int | None = None
+
+    def claim(self) -> SafeText | None:
+        """Try to take the lock without waiting.
+
+        Returns:
+            None when it is ours now, else who holds it, in words.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(os.pread(fd, 4096, 0))
+            os.close(fd)
+            return holder
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
+        self._fd = fd
+        return None
+
+    def release(self) -> None:
+        """Give the run free for the next watcher."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _holder(raw: bytes) -> SafeText:
+    try:
+        record = json.loads(raw)
+        since = time.strftime("%H:%M", time.localtime(float(record["since"])))
+        return safe(f"rgt with pid {int(record['pid'])}, since {since}")
+    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+        return SafeText("another rgt")

@@ -1,0 +1,249 @@
+"""Starts, restarts and stops the workers, and carries the screens' commands to them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tui.box.backoff import Backoff
+from tui.box.wake import watch_for_wake
+from tui.fleet.paths import Paths
+from tui.fleet.store import Store
+from tui.model.command import (
+    AdoptRun,
+    CancelSearch,
+    CloseForward,
+    Command,
+    ForgetRun,
+    GiveSecret,
+    LoadOlder,
+    OpenForward,
+    ProbeNow,
+    ReconnectNow,
+    SearchLog,
+    TrustHostKey,
+    ViewAt,
+)
+from tui.model.event import FleetChanged, Notice
+from tui.model.failure import Failure
+from tui.model.instance import Instance
+from tui.model.run import RunSpec
+from tui.model.text import safe
+from tui.workers.box import BoxWorker, Dial, Pace
+from tui.workers.lock import WatchLock
+from tui.workers.run import RunWorker
+from tui.workers.secrets import StoreAsker
+
+GRACE_S = 0.7
+"""What closing all links may take when the app leaves."""
+
+
+class Fleet(Protocol):
+    """Where instances and runs are written down."""
+
+    def load(self) -> tuple[tuple[Instance, ...], tuple[RunSpec, ...], tuple[Failure, ...]]: ...
+
+    def add_run(self, spec: RunSpec) -> None: ...
+
+    def remove_run(self, name: str) -> None: ...
+
+
+class Trust(Protocol):
+    """Where accepted host keys are written down."""
+
+    def accept(self, name: str, fingerprint: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _Boxed:
+    worker: BoxWorker
+    task: asyncio.Task[None]
+    runs: dict[str, tuple[RunWorker, asyncio.Task[None]]] = field(default_factory=dict)
+
+
+class Supervisor:
+    """Owns every worker of one `rgt`.
+
+    Args:
+        dial: opens a transport to an instance.
+        fleet: reads and writes ``fleet.toml``.
+        trust: records host keys the operator accepts.
+        asker: where typed secrets go.
+        new_backoff: makes the delays of one box; injected for tests.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        dial: Dial,
+        *,
+        fleet: Fleet,
+        trust: Trust,
+        asker: StoreAsker,
+        paths: Paths,
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        new_backoff: Callable[[], Backoff] = Backoff,
+    ) -> None:
+        self._store = store
+        self._dial = dial
+        self._fleet = fleet
+        self._trust = trust
+        self._asker = asker
+        self._paths = paths
+        self._pace = pace
+        self._new_backoff = new_backoff
+        self._boxes: dict[str, _Boxed] = {}
+        self._specs: tuple[RunSpec, ...] = ()
+
+    async def run(self) -> None:
+        """Watch the fleet until cancelled, then close every link within a bounded time."""
+        try:
+            await self.reload()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._obey())
+                group.create_task(watch_for_wake(self._woke_up))
+        finally:
+            await self._stop_all()
+
+    async def reload(self) -> None:
+        """Read the fleet file and make the workers match it."""
+        instances, specs, problems = self._fleet.load()
+        self._specs = specs
+        await self._store.put(FleetChanged(instances, specs))
+        for problem in problems:
+            await self._store.put(Notice(problem.line, "attention"))
+        wanted = {i.name: i for i in instances}
+        for name in [n for n, b in self._boxes.items() if wanted.get(n) != b.worker.instance]:
+            await self._stop_box(self._boxes.pop(name))
+        for instance in instances:
+            if instance.name not in self._boxes:
+                self._boxes[instance.name] = self._start_box(instance)
+        for boxed in self._boxes.values():
+            await self._match_runs(boxed)
+
+    def _start_box(self, instance: Instance) -> _Boxed:
+        name = instance.name
+        worker = BoxWorker(
+            instance,
+            self._dial,
+            self._store,
+            runs=lambda: tuple(s for s in self._specs if s.box == name),
+            pace=self._pace,
+            backoff=self._new_backoff(),
+        )
+        return _Boxed(worker, asyncio.create_task(self._keep_alive(worker.run, name, name)))
+
+    async def _match_runs(self, boxed: _Boxed) -> None:
+        name = boxed.worker.instance.name
+        wanted = {s.name: s for s in self._specs if s.box == name}
+        for run in [r for r, (w, _) in boxed.runs.items() if wanted.get(r) != w.spec]:
+            await _end(boxed.runs.pop(run)[1])
+        for spec in wanted.values():
+            if spec.name not in boxed.runs:
+                worker = RunWorker(
+                    spec,
+                    boxed.worker.link,
+                    self._store,
+                    spool=self._paths.spool / _file_name(spec.name),
+                    lock=WatchLock(self._paths.locks / f"{_file_name(spec.name)}.lock"),
+                )
+                task = asyncio.create_task(self._keep_alive(worker.run, name, spec.name))
+                boxed.runs[spec.name] = (worker, task)
+
+    async def _keep_alive(self, work: Callable[[], Awaitable[None]], box: str, who: str) -> None:
+        """Run a worker for ever: a fault in one is told and restarted, and never touches another."""
+        backoff = self._new_backoff()
+        while True:
+            try:
+                await work()
+                return
+            except Exception as fault:  # noqa: BLE001 - the last resort of a supervisor, and it reports
+                text = safe(
+                    f"The worker of {who} failed ({type(fault).__name__}: {fault}); it is restarted.", 300
+                )
+                await self._store.put(Notice(text, "attention", box))
+            await asyncio.sleep(backoff.failed())
+
+    async def _obey(self) -> None:
+        while True:
+            command = await self._store.commands.get()
+            try:
+                await self._carry_out(command)
+            except Failure as failure:
+                await self._store.put(Notice(failure.line, "attention"))
+
+    async def _carry_out(self, command: Command) -> None:
+        match command:
+            case ViewAt():
+                return
+            case AdoptRun(spec):
+                self._fleet.add_run(spec)
+                await self.reload()
+            case ForgetRun(run):
+                self._fleet.remove_run(run)
+                await self.reload()
+            case GiveSecret():
+                if not self._asker.answer(command):
+                    raise Failure(
+                        f"{command.box} no longer waits for a password.", do="Press C to connect again."
+                    )
+            case SearchLog(run) | CancelSearch(run) | LoadOlder(run):
+                worker = self._run_worker(run)
+                if worker is not None:
+                    await worker.handle(command)
+            case _:
+                await self._to_box(command)
+
+    async def _to_box(
+        self, command: ProbeNow | ReconnectNow | TrustHostKey | OpenForward | CloseForward
+    ) -> None:
+        boxed = self._boxes.get(command.box)
+        if boxed is None:
+            raise Failure(f"No box is named {command.box}.")
+        worker = boxed.worker
+        match command:
+            case ProbeNow():
+                worker.probe_now()
+            case ReconnectNow():
+                worker.retry_now()
+            case TrustHostKey(box, fingerprint):
+                self._trust.accept(box, fingerprint)
+                worker.retry_now()
+            case OpenForward(_, port, local_port):
+                await worker.open_forward(port, local_port)
+            case CloseForward(_, port):
+                await worker.close_forward(port)
+
+    def _run_worker(self, run: str) -> RunWorker | None:
+        return next((b.runs[run][0] for b in self._boxes.values() if run in b.runs), None)
+
+    def _woke_up(self) -> None:
+        for boxed in self._boxes.values():
+            boxed.worker.woke_up()
+
+    async def _stop_box(self, boxed: _Boxed) -> None:
+        for _, task in boxed.runs.values():
+            await _end(task)
+        await _end(boxed.task)
+
+    async def _stop_all(self) -> None:
+        tasks = [t for b in self._boxes.values() for t in (b.task, *(task for _, task in b.runs.values()))]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE_S)
+        self._boxes.clear()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task], timeout=GRACE_S)
+
+
+def _file_name(run: str) -> str:
+    """A file name no run name can escape from; two runs never share one."""
+    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in run)[:40]
+    return f"{plain}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
