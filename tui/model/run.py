@@ -20,6 +20,8 @@ class RunSpec:
         pid, pid_start: the process and its start time in clock ticks since boot (Linux ``/proc/PID/stat``
             field 22), which together name it for one boot; `boot_id` names the boot.
         session: tmux session, or ``slurm:JOBID``.
+        progress_regex: the operator's own pattern for progress lines, with a group ``done`` and perhaps
+            ``total``, ``loss`` and ``unit``; it is tried before the built-in ones.
     """
 
     name: str
@@ -30,6 +32,7 @@ class RunSpec:
     pid_start: int | None = None
     boot_id: str | None = None
     session: str | None = None
+    progress_regex: str | None = None
 
 
 class RunState(Enum):
