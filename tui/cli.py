@@ -1,0 +1,111 @@
+"""rgt: the screen, and every verb without one.
+
+Only the module of the verb that was asked for is imported: `rgt --version` must not wait for SSH or pydantic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui import __version__
+from tui.model.failure import Exit, Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Where a verb lives and what it is for."""
+
+    module: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "demo": Verb("demo", "watch the embedded fleet: four boxes with real jobs, no account needed"),
+    "status": Verb("look", "the fleet in a few lines: one look at every box"),
+    "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
+    "logs": Verb("look", "the end of a run's log; -f follows it"),
+    "add": Verb("fleet", "add a box from a pasted ssh command"),
+    "edit": Verb("fleet", "change what is known of a box"),
+    "rename": Verb("fleet", "give a box another name"),
+    "remove": Verb("fleet", "forget a box; nothing happens on it"),
+    "watch": Verb("fleet", "adopt a run that rgt did not start"),
+    "ssh": Verb("reach", "a shell or a command on a box, through the system's ssh"),
+    "forward": Verb("reach", "reach a port of a box, such as TensorBoard, on this computer"),
+    "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
+    "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `rgt`. Returns the exit code; every failure is one sentence on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return int(_run(words))
+    except Failure as failure:
+        print(f"rgt: {failure.line}", file=sys.stderr)
+        return int(failure.exit)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no second error at interpreter exit
+        return int(Exit.FINE)
+
+
+def _run(words: list[str]) -> int:
+    name = next((word for word in words if not word.startswith("-")), None)
+    asks_for_verb = name is not None and not _is_value(words, name)
+    if asks_for_verb and name in VERBS:
+        parser = _parser()
+        sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+        importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)
+        args = parser.parse_args(words)
+        return int(args.run(args))
+    if asks_for_verb and name is not None:
+        close = difflib.get_close_matches(name, VERBS, 1)
+        hint = f"Did you mean `rgt {close[0]}`?" if close else "`rgt --help` lists the verbs."
+        raise Failure(f"rgt has no verb {name!r}.", do=hint, exit=Exit.USAGE, code="unknown-verb")
+    args = _parser().parse_args(words)
+    from tui.verbs.screen import open_screen
+
+    return int(open_screen(args))
+
+
+_WITH_VALUE = ("--theme", "--glyphs", "--color")
+
+
+def _is_value(words: list[str], word: str) -> bool:
+    """Whether `word` is the value of an option rather than a verb."""
+    place = words.index(word)
+    return place > 0 and words[place - 1] in _WITH_VALUE
+
+
+def _parser() -> argparse.ArgumentParser:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="rgt",
+        usage="rgt [options]  |  rgt VERB ...",
+        description="Without a verb: the screen, with every box and run you pay for.",
+        epilog=f"verbs (`rgt VERB --help` tells more):\n{verbs}\n\n"
+        "exit codes: 0 fine · 1 needs attention, or refused · 2 usage · 3 unreachable · "
+        "4 incomplete or unknown · 130 interrupted",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rgt {__version__}")
+    parser.add_argument("--read-only", action="store_true", help="remove every action that changes something")
+    parser.add_argument("--theme", metavar="NAME", help="a theme of `themes/` or of your own")
+    parser.add_argument("--glyphs", choices=("auto", "unicode", "ascii"), help="which symbols to draw with")
+    parser.add_argument(
+        "--color", choices=("auto", "truecolor", "256", "16", "none"), help="colours the terminal is given"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
