@@ -1,0 +1,116 @@
+"""The tables of plain ``rocm-smi`` (two generations), ``amd-smi monitor`` and plain ``amd-smi``."""
+
+from __future__ import annotations
+
+import re
+
+from tui.box.parsers.gpu_card import build_gpu
+from tui.box.parsers.lines import lines
+from tui.model.telemetry import Gpu
+
+_TEMPERATURE = re.compile(r"(\d+(?:\.\d+)?)\s*°?[cC]\b")
+_POWER = re.compile(r"(\d+(?:\.\d+)?)\s*W\b")
+_PERF = re.compile(
+    r"\s(\S+)\s+(?:auto|manual|high|low|normal|perf_determinism|stable_\w+|profile_\w+|unknown|N/A)\s"
+)
+_PAIR = re.compile(
+    r"\|\s*(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?P<name>.+?)\s*\|\s*(?:\d+\s*%|N/A)\s+"
+    r"(?P<temp>\d+(?:\.\d+)?\s*°C|N/A)\s+(?P<ecc>\d+|N/A)\s+(?P<power>\d+|N/A)/(?P<limit>\d+|N/A)\s*W?\s*\|"
+)
+_PAIR_BELOW = re.compile(
+    r"\|\s*(?P<index>\d{1,3})\s.*\|\s*(?P<util>\d+\s*%|N/A)\s+(?P<fan>\d+(?:\.\d+)?\s*%|N/A)\s+"
+    r"(?P<used>\d+|N/A)/(?P<total>\d+|N/A)\s*MB\s*\|"
+)
+# Heading of ``amd-smi monitor`` -> cell name.
+_MONITOR = {
+    "GPU": "index",
+    "POWER": "power_w",
+    "GPU_T": "temp_c",
+    "GPU_TEMP": "temp_c",
+    "HOTSPOT_TEMP": "temp_c",
+    "GFX%": "util_pct",
+    "GFX_UTIL": "util_pct",
+    "GFX": "util_pct",
+    "VRAM_USED": "mem_used_mib",
+    "VRAM_FREE": "mem_free_mib",
+    "VRAM_TOTAL": "mem_total_mib",
+}
+
+
+def amd_table_gpus(text: str) -> tuple[Gpu, ...] | None:
+    """The cards of whichever of the tables `text` holds; None if it holds none."""
+    return _concise(text) or _boxed(text) or _monitor(text)
+
+
+def _concise(text: str) -> tuple[Gpu, ...] | None:
+    """rocm-smi's *Concise Info*. Its last two columns are VRAM% and GPU%, the first is the card."""
+    found: list[Gpu] = []
+    inside = False
+    for line in lines(text):
+        words = line.split()
+        if "VRAM%" in words and "GPU%" in words:
+            inside = True
+            swapped = words.index("VRAM%") > words.index("GPU%")
+        elif inside and len(words) >= 6 and re.match(r"\d{1,3}\Z", words[0]):
+            temperature, powers, fan = _TEMPERATURE.search(line), _POWER.findall(line), _PERF.search(line)
+            share, use = words[-2:] if not swapped else (words[-1], words[-2])
+            raw = {
+                "index": words[0],
+                "temp_c": temperature[1] if temperature else "N/A",
+                "power_w": powers[0] if powers else "N/A",
+                "power_limit_w": powers[-1] if len(powers) > 1 else "N/A",
+                "fan_pct": fan[1] if fan else "N/A",
+                "mem_used_pct": share,
+                "util_pct": use,
+            }
+            found.append(build_gpu(raw, len(found), "amd"))
+    return tuple(found) or None
+
+
+def _boxed(text: str) -> tuple[Gpu, ...] | None:
+    """Plain amd-smi: two lines a card."""
+    found: list[Gpu] = []
+    upper: re.Match[str] | None = None
+    for line in lines(text):
+        first, second = _PAIR.search(line), _PAIR_BELOW.search(line)
+        if first:
+            upper = first
+        elif second and upper:
+            raw = {
+                "index": second["index"],
+                "name": upper["name"],
+                "bus_id": upper["bdf"],
+                "temp_c": upper["temp"],
+                "ecc_uncorrected": upper["ecc"],
+                "power_w": upper["power"],
+                "power_limit_w": upper["limit"],
+                "util_pct": second["util"],
+                "fan_pct": second["fan"],
+                "mem_used_mib": second["used"],
+                "mem_total_mib": second["total"],
+            }
+            found.append(build_gpu(raw, len(found), "amd"))
+            upper = None
+    return tuple(found) or None
+
+
+def _monitor(text: str) -> tuple[Gpu, ...] | None:
+    """amd-smi monitor: right-aligned columns at least two blanks apart, units in the cells."""
+    found: dict[int, Gpu] = {}
+    header: list[str] = []
+    for line in lines(text):
+        parts = re.split(r"\s{2,}", line.strip())
+        if parts[0] == "GPU" and len(parts) > 2:
+            header = parts
+        elif header and len(parts) == len(header) and re.match(r"\d{1,3}\Z", parts[0]):
+            raw: dict[str, str] = {}
+            for name, cell in zip(header, parts, strict=True):
+                if name in _MONITOR:
+                    raw.setdefault(_MONITOR[name], cell)
+                elif name == "VRAM_USAGE" and "/" in cell:
+                    used, _, total = cell.partition("/")
+                    unit = total.split()[-1] if total.split()[1:] else ""
+                    raw |= {"mem_used_mib": f"{used.strip()} {unit}", "mem_total_mib": total.strip()}
+            gpu = build_gpu(raw, len(found), "amd")
+            found[gpu.index] = gpu
+    return tuple(found.values()) or None
