@@ -1,0 +1,74 @@
+"""The command line that hands the terminal to the system's own ssh, with the identity a box is known by."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+from tui.box.ssh_config import CONFIG_ENV, check_endpoint
+from tui.box.trust import TrustStore
+from tui.model.failure import Exit, Failure
+from tui.model.instance import Instance
+
+_KEEPALIVE = ("ServerAliveInterval=10", "ServerAliveCountMax=2")
+
+
+def ssh_argv(instance: Instance, trust: TrustStore, command: list[str] | None = None) -> list[str]:
+    """The argument vector of ``rgt ssh NAME [CMD]`` and of the ``!`` key.
+
+    ssh still reads the user's configuration; only the identity comes from rgt's record, by the box's name.
+
+    Args:
+        command: words that ssh joins with blanks and the box's login shell reads, as after ``ssh HOST``.
+
+    Raises:
+        Failure: this computer has no ssh; the box has no endpoint, or its identity was never recorded.
+    """
+    if instance.endpoint is None:
+        raise Failure(f"{instance.name} is this computer; open a terminal instead.", exit=Exit.USAGE)
+    program = shutil.which("ssh")
+    if program is None:
+        raise Failure(
+            "This computer has no ssh program.", do="Install the OpenSSH client.", exit=Exit.UNREACHABLE
+        )
+    endpoint = instance.endpoint
+    check_endpoint(endpoint)
+    config = os.environ.get(CONFIG_ENV)
+    argv = [program, *(["-F", config] if config else [])]
+    for option in (*_identity(instance.name, trust), *_KEEPALIVE):
+        argv += ["-o", option]
+    argv += ["-p", str(endpoint.port)] if endpoint.port else []
+    argv += ["-l", endpoint.user] if endpoint.user else []
+    if endpoint.key:
+        argv += ["-i", str(Path(endpoint.key).expanduser()), "-o", "IdentitiesOnly=yes"]
+    if endpoint.proxy_command:
+        argv += ["-o", f"ProxyCommand={endpoint.proxy_command}"]
+    elif endpoint.jump:
+        argv += ["-J", ",".join(endpoint.jump)]
+    return [*argv, "--", endpoint.host.strip("[]"), *(command or [])]
+
+
+def _identity(name: str, trust: TrustStore) -> list[str]:
+    pin = trust.pinned(name)
+    if pin is None:
+        raise Failure(
+            f"The identity of {name} is not recorded yet.",
+            do=f"Run `rgt probe {name}` once; it shows and records the fingerprint.",
+            code="not-pinned",
+        )
+    alias = f"rgt-{quote(name, safe='')}"
+    path = trust.directory / "known_hosts" / alias
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(f"{alias} {pin.public_key}\n")
+    part.replace(path)
+    return [
+        f"HostKeyAlias={alias.replace('%', '%%')}",
+        f'UserKnownHostsFile="{str(path).replace("%", "%%")}"',
+        "GlobalKnownHostsFile=/dev/null",
+        "StrictHostKeyChecking=yes",
+        "CheckHostIP=no",
+        "UpdateHostKeys=no",
+    ]
