@@ -73,6 +73,11 @@ class ForgetRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ReloadFleet:
+    """The fleet file was changed by somebody else in this program: read it again."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchLog:
     """Search beyond the lines in memory: the spool on this computer, then the file on the box."""
 
@@ -113,7 +118,7 @@ class CloseForward:
 
 @dataclass(frozen=True, slots=True)
 class ViewAt:
-    """What the operator looks at: it is probed at the fast pace, the rest more slowly."""
+    """What the operator looks at: its GPUs are read at every tick. None: the whole fleet, no box more than others."""
 
     box: str | None
 
@@ -125,6 +130,7 @@ Command: TypeAlias = (
     | GiveSecret
     | AdoptRun
     | ForgetRun
+    | ReloadFleet
     | SearchLog
     | CancelSearch
     | LoadOlder

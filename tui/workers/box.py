@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tui.box.backoff import Backoff
-from tui.box.connect import ConnectFailure
+from tui.box.errors import CommandRefused, ConnectFailure
 from tui.box.probe.loop import Probe, ProbeLate, ProbeRequest
 from tui.box.transport import LinkLost, SessionsExhausted, Transport
 from tui.fleet.store import Store
-from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, TelemetryTaken
+from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, Notice, TelemetryTaken
 from tui.model.failure import Failure
 from tui.model.instance import Instance, Link, LinkState
 from tui.model.run import RunSpec
-from tui.model.text import SafeText
+from tui.model.text import SafeText, safe
 from tui.workers.link import BoxLink
 
 
@@ -32,7 +32,9 @@ class Forward(Protocol):
 class BoxTransport(Transport, Protocol):
     """A transport that knows its own end."""
 
-    async def wait_closed(self) -> None: ...
+    async def wait_closed(self) -> LinkLost | None: ...
+
+    async def alive(self, timeout: float = 3.0) -> bool: ...
 
     async def close(self) -> None: ...
 
@@ -60,6 +62,9 @@ class BoxWorker:
         dial: opens a transport or raises ConnectFailure.
         runs: the runs to ask about, asked anew at each tick.
         backoff: delays between failed attempts.
+
+    Attributes:
+        viewed: the operator looks at this box, so its GPUs are read at every tick.
     """
 
     def __init__(
@@ -82,6 +87,8 @@ class BoxWorker:
         self._probe_now = asyncio.Event()
         self._retry_now = asyncio.Event()
         self._asleep = False
+        self._transport: BoxTransport | None = None
+        self.viewed = False
         self._forwards: dict[int, Forward] = {}
 
     def probe_now(self) -> None:
@@ -90,6 +97,7 @@ class BoxWorker:
 
     def retry_now(self) -> None:
         """Connect at once, also where waiting for the operator."""
+        self._backoff.reset()
         self._retry_now.set()
 
     def woke_up(self) -> None:
@@ -102,14 +110,19 @@ class BoxWorker:
         """Watch the box until cancelled."""
         while True:
             transport = await self._connect()
+            self._transport = transport
             self.link.up(transport)
             try:
                 await self._watch(transport)
             except LinkLost as lost:
-                await self._say(LinkState.LOST, lost.line)
+                ended: tuple[LinkState, Failure] = (LinkState.LOST, lost)
+            except CommandRefused as refused:
+                ended = (LinkState.REFUSED, refused)
             finally:
+                self._transport = None
                 self.link.down()
                 await self._drop(transport)
+            await self._wait_after(*ended)
 
     async def _connect(self) -> BoxTransport:
         """The next transport that holds; waits between attempts, or for the operator where that is right."""
@@ -118,19 +131,24 @@ class BoxWorker:
             self._retry_now.clear()
             try:
                 transport = await self._dial(self.instance)
-            except ConnectFailure as failure:
+            except Failure as failure:
                 await self._refused(failure)
                 continue
             self._backoff.connected()
             await self._say(LinkState.LIVE, SafeText(""))
             return transport
 
-    async def _refused(self, failure: ConnectFailure) -> None:
-        delay = self._backoff.failed() if failure.retry else None
-        retry_at = None if delay is None else self._store.clock() + delay
-        if failure.state is LinkState.IDENTITY and failure.offered:
+    async def _refused(self, failure: Failure) -> None:
+        state = failure.state if isinstance(failure, ConnectFailure) else LinkState.REFUSED
+        if isinstance(failure, ConnectFailure) and failure.offered:
             await self._store.put(HostKeyAsked(self.instance.name, failure.offered, failure.pinned))
-        await self._say(failure.state, failure.line, retry_at)
+        await self._wait_after(state, failure)
+
+    async def _wait_after(self, state: LinkState, failure: Failure) -> None:
+        """Say what happened and wait for the next attempt's time, or for the operator where only he helps."""
+        final = state is LinkState.REFUSED
+        delay = None if final else self._backoff.failed(failure)
+        await self._say(state, failure.line, None if delay is None else self._store.clock() + delay)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._retry_now.wait(), delay)
 
@@ -144,6 +162,9 @@ class BoxWorker:
         tick = 0
         try:
             while True:
+                if self._asleep and not await transport.alive(self._pace.wake_deadline_s):
+                    raise LinkLost("No answer after this computer slept; the link is taken as dead.")
+                self._asleep = False
                 took = await self._tick(probe, tick)
                 tick += 1
                 await self._pause(max(self._pace.period_s - took, self._pace.period_s / 4))
@@ -156,18 +177,14 @@ class BoxWorker:
         started = loop.time()
         pace = self._pace
         request = ProbeRequest(runs=self._runs(), mounts=self.instance.mounts)
-        suspicious, self._asleep = self._asleep, False
         try:
-            async with asyncio.timeout(pace.wake_deadline_s if suspicious else None):
-                telemetry = await probe.tick(
-                    request,
-                    gpus=tick % pace.gpus_every == 0,
-                    filesystems=tick % pace.filesystems_every == 0,
-                    candidates=tick % pace.candidates_every == 0,
-                    xid=tick % pace.candidates_every == 0,
-                )
-        except TimeoutError:
-            raise LinkLost("No answer after this computer slept; the link is taken as dead.") from None
+            telemetry = await probe.tick(
+                request,
+                gpus=self.viewed or tick % pace.gpus_every == 0,
+                filesystems=tick % pace.filesystems_every == 0,
+                candidates=tick % pace.candidates_every == 0,
+                xid=tick % pace.candidates_every == 0,
+            )
         except (ProbeLate, SessionsExhausted) as late:
             await self._say(LinkState.LIVE, late.line)
         else:
@@ -186,19 +203,25 @@ class BoxWorker:
 
     async def open_forward(self, port: int, local_port: int = 0) -> None:
         """Forward a port of the box to this computer; failure is an event, not an exception."""
-        transport = self.link.current
+        transport = self._transport
         name = self.instance.name
         if transport is None:
-            await self._store.put(ForwardChanged(name, port, None, SafeText("not connected")))
+            await self._no_forward(port, SafeText("the box is not connected"))
             return
         try:
-            forward = await transport.forward_local(port, local_port)  # type: ignore[attr-defined]
+            forward = await transport.forward_local(port, local_port)
         except (Failure, TimeoutError) as failure:
             note = failure.line if isinstance(failure, Failure) else SafeText("no answer in time")
-            await self._store.put(ForwardChanged(name, port, None, note))
+            await self._no_forward(port, note)
             return
         self._forwards[port] = forward
         await self._store.put(ForwardChanged(name, port, forward.local_port))
+
+    async def _no_forward(self, port: int, note: SafeText) -> None:
+        name = self.instance.name
+        await self._store.put(
+            Notice(safe(f"Port {port} of {name} is not forwarded: {note}"), "attention", name)
+        )
 
     async def close_forward(self, port: int, note: SafeText = SafeText("closed")) -> None:  # noqa: B008
         """Close a forward and say so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from pathlib import Path
 
 from tui.box.tail.follower import Follower
@@ -11,8 +12,8 @@ from tui.box.tail.spool import Spool
 from tui.box.transport import LinkLost, SessionsExhausted, Transport
 from tui.fleet.store import Store
 from tui.model.command import CancelSearch, LoadOlder, SearchLog
-from tui.model.event import LogRead, LogStateChanged, OlderLoaded, ProgressRead, Searched, WatchHeld
-from tui.model.log import LogBatch, LogState
+from tui.model.event import LogRead, LogStateChanged, Notice, OlderLoaded, ProgressRead, Searched, WatchHeld
+from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.run import RunSpec
 from tui.model.text import SafeText
 from tui.triage.progress import ProgressReader
@@ -51,7 +52,8 @@ class RunWorker:
                 self._say(LogState(self.spec.name, SafeText("no log named")))
                 await asyncio.Event().wait()
                 return
-            with self._open_spool(ours=holder is None) as spool:
+            with contextlib.ExitStack() as stack:
+                spool = self._open_spool(stack, ours=holder is None)
                 self._follower = Follower(self.spec.name, self.spec.log, spool, clock=self._store.clock)
                 await self._follow(self._follower)
         finally:
@@ -60,9 +62,12 @@ class RunWorker:
             self._follower = None
             self._lock.release()
 
-    def _open_spool(self, *, ours: bool) -> Spool:
+    def _open_spool(self, stack: contextlib.ExitStack, *, ours: bool) -> Spool:
         """Our own spool, or a passing one: two writers in one spool would double lines."""
-        return Spool(self._spool_dir) if ours else Spool.temporary()
+        folder = self._spool_dir
+        if not ours:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rgt-spool-")))
+        return stack.enter_context(contextlib.closing(Spool(folder)))
 
     async def _follow(self, follower: Follower) -> None:
         lost: Transport | None = None
@@ -107,5 +112,10 @@ class RunWorker:
             self._searching = asyncio.create_task(self._search(follower, command))
 
     async def _search(self, follower: Follower, command: SearchLog) -> None:
-        result = await follower.search(self._link.current, command)
-        await self._store.put(Searched(result))
+        def found(result: SearchResult) -> None:
+            self._store.offer(Searched(result))
+
+        try:
+            found(await follower.search(self._link.current, command, found))
+        except LinkLost as lost:
+            self._store.offer(Notice(lost.line, "attention", self.spec.box))

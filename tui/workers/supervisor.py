@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tui.box import wake
 from tui.box.backoff import Backoff
-from tui.box.wake import watch_for_wake
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
 from tui.model.command import (
@@ -23,6 +23,7 @@ from tui.model.command import (
     OpenForward,
     ProbeNow,
     ReconnectNow,
+    ReloadFleet,
     SearchLog,
     TrustHostKey,
     ViewAt,
@@ -51,10 +52,8 @@ class Fleet(Protocol):
     def remove_run(self, name: str) -> None: ...
 
 
-class Trust(Protocol):
-    """Where accepted host keys are written down."""
-
-    def accept(self, name: str, fingerprint: str) -> None: ...
+Accept = Callable[[str, str], None]
+"""Records the host key (name of the box, fingerprint) that the operator accepts. Raises Failure."""
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class Supervisor:
     Args:
         dial: opens a transport to an instance.
         fleet: reads and writes ``fleet.toml``.
-        trust: records host keys the operator accepts.
+        accept_key: records a host key the operator accepts.
         asker: where typed secrets go.
         new_backoff: makes the delays of one box; injected for tests.
     """
@@ -81,7 +80,7 @@ class Supervisor:
         dial: Dial,
         *,
         fleet: Fleet,
-        trust: Trust,
+        accept_key: Accept,
         asker: StoreAsker,
         paths: Paths,
         pace: Pace = Pace(),  # noqa: B008 - frozen
@@ -90,7 +89,7 @@ class Supervisor:
         self._store = store
         self._dial = dial
         self._fleet = fleet
-        self._trust = trust
+        self._accept_key = accept_key
         self._asker = asker
         self._paths = paths
         self._pace = pace
@@ -104,7 +103,7 @@ class Supervisor:
             await self.reload()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._obey())
-                group.create_task(watch_for_wake(self._woke_up))
+                group.create_task(wake.watch(self._woke_up))
         finally:
             await self._stop_all()
 
@@ -165,7 +164,7 @@ class Supervisor:
                     f"The worker of {who} failed ({type(fault).__name__}: {fault}); it is restarted.", 300
                 )
                 await self._store.put(Notice(text, "attention", box))
-            await asyncio.sleep(backoff.failed())
+            await asyncio.sleep(backoff.failed() or 1.0)
 
     async def _obey(self) -> None:
         while True:
@@ -177,13 +176,16 @@ class Supervisor:
 
     async def _carry_out(self, command: Command) -> None:
         match command:
-            case ViewAt():
-                return
+            case ViewAt(box):
+                for name, boxed in self._boxes.items():
+                    boxed.worker.viewed = name == box
             case AdoptRun(spec):
                 self._fleet.add_run(spec)
                 await self.reload()
             case ForgetRun(run):
                 self._fleet.remove_run(run)
+                await self.reload()
+            case ReloadFleet():
                 await self.reload()
             case GiveSecret():
                 if not self._asker.answer(command):
@@ -210,7 +212,7 @@ class Supervisor:
             case ReconnectNow():
                 worker.retry_now()
             case TrustHostKey(box, fingerprint):
-                self._trust.accept(box, fingerprint)
+                self._accept_key(box, fingerprint)
                 worker.retry_now()
             case OpenForward(_, port, local_port):
                 await worker.open_forward(port, local_port)
@@ -220,7 +222,7 @@ class Supervisor:
     def _run_worker(self, run: str) -> RunWorker | None:
         return next((b.runs[run][0] for b in self._boxes.values() if run in b.runs), None)
 
-    def _woke_up(self) -> None:
+    async def _woke_up(self, _slept_s: float) -> None:
         for boxed in self._boxes.values():
             boxed.worker.woke_up()
 

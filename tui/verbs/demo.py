@@ -1,0 +1,56 @@
+"""`rgt demo`: the embedded fleet, on screen or as a self test without one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import os
+
+from tui.demo.fleet import DemoFleet, embedded_fleet
+from tui.model.failure import Exit, Failure
+
+
+def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = sub.add_parser("demo", help="watch the embedded fleet")
+    parser.add_argument("--seed", type=int, default=0, help="of the jobs' data and models")
+    parser.add_argument("--speed", type=float, default=1.0, help="2 trains and fails twice as fast")
+    parser.add_argument("--selftest", action="store_true", help="no screen: print what was seen, then exit")
+    parser.add_argument("--read-only", action="store_true", help="remove every action that changes something")
+    parser.add_argument("--theme", metavar="NAME")
+    parser.add_argument("--glyphs", choices=("auto", "unicode", "ascii"))
+    parser.add_argument("--color", choices=("auto", "truecolor", "256", "16", "none"))
+    parser.set_defaults(run=demo)
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Run the embedded fleet for as long as the operator looks at it."""
+    if not 0.1 <= args.speed <= 100:
+        raise Failure("--speed must lie between 0.1 and 100.", exit=Exit.USAGE)
+    if args.selftest:
+        if importlib.util.find_spec("torch") is None:
+            print("torch is not installed: the jobs train in NumPy")
+        with embedded_fleet(seed=args.seed, speed=args.speed) as fleet:
+            _enter(fleet)
+            return int(asyncio.run(_selftest(fleet)))
+    from tui.verbs.screen import check_terminal, open_screen
+
+    check_terminal()
+    with embedded_fleet(seed=args.seed, speed=args.speed) as fleet:
+        _enter(fleet)
+        return open_screen(args)
+
+
+def _enter(fleet: DemoFleet) -> None:
+    """From here on this process knows the demo's fleet and no other."""
+    os.environ.update(fleet.environment)
+
+
+async def _selftest(fleet: DemoFleet) -> Exit:
+    from tui.demo.selftest import selftest
+    from tui.fleet.paths import paths
+    from tui.fleet.store import Store
+    from tui.verbs.wiring import supervisor
+
+    store = Store()
+    return await selftest(fleet, store, supervisor(store, paths()), print)

@@ -1,0 +1,132 @@
+"""`rgt` without a verb: the screen. The first frame is drawn before anything heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from tui import terminal
+from tui.actions import ACTIONS
+from tui.fleet import keymap, themes
+from tui.fleet.first_look import names_only
+from tui.fleet.paths import Paths, paths, shipped
+from tui.model.event import Notice
+from tui.model.failure import Exit, Failure
+
+if TYPE_CHECKING:
+    from tui.app import RgtApp
+    from tui.fleet.themes import Themes
+    from tui.model.instance import Instance
+
+
+def open_screen(args: argparse.Namespace) -> int:
+    """Run the app until the operator leaves."""
+    check_terminal()
+    where = paths()
+    look = names_only(where.fleet_file)
+    depth = terminal.colour_depth(os.environ, args.color or "auto")
+    terminal.prepare_colour(depth, os.environ)
+    wanted = args.glyphs or look.glyphs
+    width = terminal.glyph_width() if wanted == "auto" else None
+    glyphs = terminal.choose_glyphs(wanted, width, os.environ)
+    found = themes.load([shipped("themes"), where.themes])
+
+    from tui.app import RgtApp
+    from tui.fleet.store import Store
+    from tui.screens.host import AddBox
+    from tui.widgets.glyphs import ASCII, UNICODE
+    from tui.widgets.moves import MOVES
+
+    keys = keymap.load(where.keymap_file, ACTIONS, reserved=[key for row in MOVES for key in row[0]])
+    store = Store(frame_s=terminal.frame_s(os.environ))
+    for problem in (*found.problems, *keys.problems):
+        store.offer(Notice(problem.line, "attention"))
+    app = RgtApp(
+        store,
+        read_only=args.read_only or look.read_only,
+        themes=found.by_name,
+        theme=_theme(args.theme or look.theme, depth, found),
+        glyphs=ASCII if glyphs == "ascii" else UNICODE,
+        first_look=look.instances,
+        start=lambda running: _start(running, where),
+        key_overrides=keys.overrides,
+        shell_argv=lambda box: _shell_argv(box, where),
+        add_box=AddBox(_preview, lambda text, name: _save(app, where, text, name)),
+        state=where.state,
+    )
+    code = app.run(mouse=look.mouse)
+    return int(code if code is not None else app.return_code or Exit.FINE)
+
+
+def check_terminal() -> None:
+    """Raises Failure where no screen can be drawn."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure(
+            "The screen needs a terminal.",
+            do="Use `rgt status`, `rgt probe` or `rgt logs` in scripts and pipes.",
+            exit=Exit.USAGE,
+            code="no-terminal",
+        )
+
+
+def _theme(wanted: str, depth: str, found: Themes) -> str:
+    """The theme to start with: one that this terminal can show."""
+    if depth == "none":
+        return "mono"
+    if depth == "16" and not found.get(wanted).ansi:
+        return "ansi16"
+    if wanted not in found.by_name:
+        names = ", ".join(found.by_name)
+        raise Failure(
+            f"There is no theme {wanted!r}.", do=f"Themes: {names}.", exit=Exit.USAGE, code="no-theme"
+        )
+    return wanted
+
+
+async def _start(app: RgtApp, where: Paths) -> None:
+    """Load what SSH needs and watch the fleet; awaited after the first frame."""
+    from tui.fleet import settings
+    from tui.fleet.reducer import Rules
+    from tui.verbs.wiring import supervisor, until_cancelled
+
+    chosen = settings.load(where.fleet_file).settings
+    app.store.rules = Rules(chosen.thresholds, chosen.period_s)
+    app.period_s = chosen.period_s
+    await until_cancelled(supervisor(app.store, where))
+
+
+def _shell_argv(box: str, where: Paths) -> list[str]:
+    from tui.box.system_ssh import ssh_argv
+    from tui.verbs.wiring import trust_store
+
+    return ssh_argv(instance_named(box, where), trust_store(where))
+
+
+def instance_named(name: str, where: Paths) -> Instance:
+    from tui.fleet.fleet_source import FleetFile
+
+    instances = FleetFile(where.fleet_file).load()[0]
+    found = next((i for i in instances if i.name == name), None)
+    if found is None:
+        raise Failure(
+            f"No box is named {name!r} in {where.fleet_file}.", do="See `rgt status`.", exit=Exit.USAGE
+        )
+    return found
+
+
+def _preview(text: str) -> list[tuple[str, str]]:
+    from tui.box.address import parse_address
+
+    shown = parse_address(text).as_json()
+    return [(field, str(value)) for field, value in shown.items() if value not in (None, False, "")]
+
+
+async def _save(app: RgtApp, where: Paths, text: str, name: str) -> str:
+    from tui.model.command import ReloadFleet
+    from tui.verbs.fleet import write_instance
+
+    sentence = write_instance(where, text, name)
+    app.send(ReloadFleet())
+    return sentence

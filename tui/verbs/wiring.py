@@ -1,0 +1,82 @@
+"""Puts the parts together: one place that knows which connector, store and workers an `rgt` runs with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tui.box.connect import Connector
+from tui.box.secrets import Asker, NoAsker
+from tui.box.trust import TrustStore
+from tui.fleet import settings
+from tui.fleet.fleet_source import FleetFile
+from tui.fleet.paths import Paths
+from tui.fleet.store import Store
+from tui.model.command import CommandRecord
+from tui.model.event import CommandRan
+from tui.model.instance import Instance
+from tui.workers.box import BoxTransport, Pace
+from tui.workers.local_box import LocalBox
+from tui.workers.secrets import StoreAsker
+from tui.workers.supervisor import Supervisor
+
+
+def trust_store(where: Paths) -> TrustStore:
+    """Where host keys are recorded."""
+    return TrustStore(where.state / "hostkeys", where.receipts)
+
+
+@dataclass(slots=True)
+class Dialer:
+    """Opens a transport to any instance: over ssh, or on this computer where it has no endpoint."""
+
+    connector: Connector
+    on_command: Callable[[CommandRecord], None]
+
+    async def __call__(self, instance: Instance) -> BoxTransport:
+        if instance.endpoint is None:
+            return LocalBox(instance.name, on_command=self.on_command)
+        return await self.connector.connect(instance)
+
+
+def dialer(
+    where: Paths, *, asker: Asker | None = None, on_command: Callable[[CommandRecord], None] | None = None
+) -> Dialer:
+    """A dialer of its own, for verbs without workers."""
+    told = on_command or (lambda _record: None)
+    return Dialer(Connector(trust_store(where), asker or NoAsker(), on_command=told), told)
+
+
+def supervisor(store: Store, where: Paths) -> Supervisor:
+    """The workers of one `rgt`."""
+    asker = StoreAsker(store)
+    trust = trust_store(where)
+    fleet = FleetFile(where.fleet_file)
+
+    def told(record: CommandRecord) -> None:
+        store.offer(CommandRan(record))
+
+    def accept(box: str, fingerprint: str) -> None:
+        trust.accept(box, fingerprint, store.clock())
+        fleet.repin(box, fingerprint)
+
+    return Supervisor(
+        store,
+        Dialer(Connector(trust, asker, on_command=told), told),
+        fleet=fleet,
+        accept_key=accept,
+        asker=asker,
+        paths=where,
+        pace=Pace(period_s=settings.load(where.fleet_file).settings.period_s),
+    )
+
+
+async def until_cancelled(work: Supervisor) -> None:
+    """Run the workers; on the way out they get their moment to close."""
+    task = asyncio.create_task(work.run())
+    try:
+        await asyncio.shield(task)
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=1.0)
