@@ -64,7 +64,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("log", ("l",), "log", "Zoom the run's log.", (_F, _R), footer=2),
     Action("probe", ("r",), "probe now", "Probe the selected box at once.", (_F, _R), footer=6, verb="probe"),
-    Action("sort", ("s",), "sort", "Sort the roster by the next column.", (_F,), footer=7),
+    Action("sort", ("s",), "sort", "Sort the roster by the next order.", (_F,), footer=7, takes="ORDER"),
     Action("reverse", ("full_stop",), "reverse", "Turn the sort order round.", (_F,)),
     Action("mark", ("space",), "mark", "Mark the row or line.", (_F, _R, _L)),
     Action(

@@ -31,8 +31,10 @@ _NAMES = {
     "pageup": "PgUp",
     "up": "↑",
     "down": "↓",
+    "left": "←",
+    "right": "→",
 }
-_ASCII_NAMES = {"up": "up", "down": "down"}
+_ASCII_NAMES = {name: name for name in ("up", "down", "left", "right")}
 
 
 def shown(key: str, *, ascii_only: bool = False) -> str:

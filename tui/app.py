@@ -1,0 +1,375 @@
+"""The Textual app: wires store, workers and screens together. No logic of its own.
+
+Imports only what the first frame needs; `start`, which loads the rest, is awaited after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+import sys
+import threading
+import traceback
+from asyncio.subprocess import Process
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.timer import Timer
+
+from tui import terminal
+from tui.actions import BY_ID, Action, Level
+from tui.fleet.store import Store
+from tui.fleet.themes import PLAIN, ThemeSpec
+from tui.model.command import Command, ViewAt
+from tui.model.event import Notice
+from tui.model.failure import Exit, Failure
+from tui.model.instance import Instance
+from tui.model.snapshot import BoxView, FleetSnapshot
+from tui.model.text import SafeText, safe
+from tui.screens.everywhere import Everywhere
+from tui.screens.fleet import FleetScreen
+from tui.screens.host import AddBox
+from tui.screens.theme_css import defaults, theme_id, to_textual
+from tui.widgets.glyphs import UNICODE, Glyphs
+
+AGES_S = 2.0
+"""How often ages are judged again while nothing arrives; only words that change are painted."""
+LEAVE_S = 0.5
+"""What tasks get to end in when the operator leaves."""
+LEAST = (40, 10)
+"""Columns and rows below which nothing useful can be drawn."""
+
+
+class Frame(Message, bubble=False):
+    """There is a newer snapshot to draw. At most one of these is on its way at any time."""
+
+
+class RgtApp(Everywhere):
+    """rgt on screen.
+
+    Args:
+        store: holds the snapshot and takes commands; its clock is the app's.
+        read_only: removes every action that changes something.
+        themes: by name; `theme` names the one to wear.
+        first_look: names and platforms of the boxes, drawn before anything else is loaded.
+        start: awaited after the first frame; loads and runs the workers. It is cancelled at the end.
+        key_overrides: keys by action id, from the operator's keymap.
+        shell_argv: the ssh command of a box, for `!`. Raises Failure.
+        add_box: how a pasted ssh command becomes a box; None where boxes can't be added.
+        state: folder for what must be written, such as a copy that no clipboard took.
+    """
+
+    CSS_PATH: ClassVar[list[str]] = ["app.tcss", "screens/fleet.tcss"]  # type: ignore[assignment]
+    ENABLE_COMMAND_PALETTE = False
+    NOTIFICATION_TIMEOUT = 6.0
+    TITLE = "rgt"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupted", show=False, system=True),
+    ]
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        read_only: bool = False,
+        themes: Mapping[str, ThemeSpec] | None = None,
+        theme: str = "dark",
+        glyphs: Glyphs = UNICODE,
+        first_look: Sequence[tuple[str, str]] = (),
+        start: Callable[[RgtApp], Awaitable[None]] | None = None,
+        key_overrides: Mapping[str, tuple[str, ...]] | None = None,
+        shell_argv: Callable[[str], list[str]] | None = None,
+        add_box: AddBox | None = None,
+        state: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._themes = dict(themes or {PLAIN.name: PLAIN})
+        super().__init__()
+        self.store = store
+        self.clock = store.clock
+        self.period_s = store.rules.period_s
+        self.read_only = read_only
+        self.glyphs = glyphs
+        self.key_overrides = dict(key_overrides or {})
+        self.shell_argv = shell_argv
+        self.add_box = add_box
+        self.typed: list[str] = []
+        self.faults: deque[str] = deque(maxlen=20)
+        self._first_look = FleetSnapshot(
+            boxes=tuple(BoxView(Instance(name, platform, None)) for name, platform in first_look)
+        )
+        self._start = start
+        self._state = state or Path.home()
+        self._environ = os.environ if environ is None else environ
+        self._tasks: list[asyncio.Task[None]] = []
+        self._touched: set[str] = set()
+        self._frame_due = False
+        self._away = False
+        self._minute: Timer | None = None
+        self._signalled = False
+        self._guests: list[Process] = []
+        self._known_notices: tuple[Notice, ...] = ()
+        self.animation_level = "none"
+        self.set_class(glyphs.name == "ascii", "-ascii")
+        for spec in self._themes.values():
+            self.register_theme(to_textual(spec))
+        self.worn = ""
+        self.wear(theme if theme in self._themes else next(iter(self._themes)))
+
+    # -- what screens ask for -----------------------------------------------------------------------
+
+    @property
+    def snapshot(self) -> FleetSnapshot:
+        """The newest picture; names alone until the fleet file has been read."""
+        stored = self.store.snapshot
+        return stored if stored.started or stored.boxes else self._first_look
+
+    @property
+    def theme_names(self) -> Sequence[str]:
+        return tuple(self._themes)
+
+    def wear(self, name: str) -> None:
+        """Change the theme. Raises Failure for one that does not exist."""
+        if name not in self._themes:
+            raise Failure(f"There is no theme {name!r}.", do=f"Themes: {', '.join(self._themes)}.")
+        self.worn = name
+        self.theme = theme_id(name)
+
+    def send(self, command: Command) -> bool:
+        """Hand a command to the workers; says so when they are too far behind to take it."""
+        taken = self.store.send(command)
+        if not taken:
+            self.say("Too much is waiting to be done already; nothing was started.", "attention")
+        return taken
+
+    def say(self, text: str, level: str = "info") -> None:
+        """Show one sentence for a few seconds. Levels: ``info``, ``attention``, ``danger``."""
+        severity = {"attention": "warning", "danger": "error"}.get(level, "information")
+        self.notify(safe(text), severity=severity, markup=False)  # type: ignore[arg-type]
+
+    def copy_text(self, text: str) -> SafeText:
+        """Copy, and tell in one sentence which way it went."""
+        return terminal.copy(text, environ=self._environ, folder=self._state, osc52=self.copy_to_clipboard)
+
+    def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
+        """Show a run, or a box without one."""
+        from tui.screens.run import RunScreen
+
+        self.send(ViewAt(box))
+        screen = RunScreen(self.store, run, box, read_only=self.read_only)
+        self.push_screen(screen)
+        if zoom:
+            self.call_after_refresh(self.perform, "log")
+
+    # -- life ---------------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[Any]:
+        return FleetScreen()
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return {**super().get_theme_variable_defaults(), **defaults()}
+
+    def on_mount(self) -> None:
+        self._catch_signals()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """After the first frame: draw what comes in, and load what it takes to have something come in."""
+        self._spawn(self.store.pump(self._publish), "pump")
+        if self._start is not None:
+            self._spawn(self._started(self._start), "start")
+        self.set_interval(AGES_S, self._request_frame)
+        self._next_minute()
+
+    async def _started(self, start: Callable[[RgtApp], Awaitable[None]]) -> None:
+        await start(self)
+
+    def _spawn(self, work: Awaitable[None], name: str) -> None:
+        task = asyncio.create_task(self._guarded(work, name), name=name)
+        self._tasks.append(task)
+
+    async def _guarded(self, work: Awaitable[None], name: str) -> None:
+        try:
+            await work
+        except Failure as failure:
+            self._report(failure.line, "danger")
+        except Exception as error:  # noqa: BLE001 - a failed worker must not take the screen with it
+            self._fault(name, error)
+
+    def _next_minute(self) -> None:
+        now = self.clock()
+        self._minute = self.set_timer(60.5 - now % 60, self._on_minute)
+
+    def _on_minute(self) -> None:
+        self._request_frame()
+        self._next_minute()
+
+    async def on_unmount(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_S)
+
+    def _catch_signals(self) -> None:
+        """SIGTERM, SIGHUP and SIGINT leave like a person does, with the terminal put back in order."""
+        if self.is_headless:
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: int) -> None:
+        if self._away:
+            if number != signal.SIGINT:  # that one was meant for the program that has the terminal
+                self._signalled = True
+                for guest in self._guests:
+                    guest.terminate()
+            return
+        self._leave()
+
+    def _leave(self) -> None:
+        self.exit(int(Exit.INTERRUPTED), return_code=int(Exit.INTERRUPTED))
+
+    # -- frames -------------------------------------------------------------------------------------
+
+    def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
+        self._touched |= runs
+        for notice in snapshot.notices[self._noticed(snapshot) :]:
+            self.say(notice.text, notice.level)
+        self._request_frame()
+
+    def _noticed(self, snapshot: FleetSnapshot) -> int:
+        """Where the notices begin that were not shown yet; what this app reported itself was."""
+        known, self._known_notices = self._known_notices, snapshot.notices
+        last = known[-1] if known else None
+        for place in range(len(snapshot.notices) - 1, -1, -1):
+            if snapshot.notices[place] is last:
+                return place + 1
+        return 0
+
+    def _request_frame(self) -> None:
+        if not self._frame_due and not self._away:
+            self._frame_due = True
+            self.post_message(Frame())
+
+    def on_frame(self) -> None:
+        """Draw the newest snapshot on what is in sight: the view in front, and a sheet over it."""
+        self._frame_due = False
+        touched, self._touched = frozenset(self._touched), set()
+        with self.batch_update():
+            for screen in reversed(self.screen_stack):
+                apply = getattr(screen, "apply", None)
+                if apply is not None:
+                    try:
+                        apply(self.snapshot, touched)
+                    except Exception as error:  # noqa: BLE001 - one bad picture must not end the watch
+                        self._fault("draw", error)
+                if not isinstance(screen, ModalScreen):
+                    break
+
+    def on_resize(self) -> None:
+        from tui.screens.too_small import TooSmallScreen
+
+        small = self.size.width < LEAST[0] or self.size.height < LEAST[1]
+        shown = isinstance(self.screen, TooSmallScreen)
+        if small and not shown:
+            self.push_screen(TooSmallScreen(LEAST))
+        elif shown and not small:
+            self.pop_screen()
+
+    # -- actions ------------------------------------------------------------------------------------
+
+    async def action_act(self, action_id: str) -> None:
+        """A key of the registry was pressed."""
+        await self.perform(action_id)
+
+    async def perform(self, action_id: str, text: str | None = None) -> None:
+        """Do what the registry calls `action_id`, on the focused widget, its parents, the screen or the app.
+
+        This is the one guard around actions: a failure becomes a toast, and the app runs on.
+        """
+        action = BY_ID.get(action_id)
+        if action is None:
+            self.say(f"There is no command {action_id!r}.", "attention")
+        elif self.read_only and action.level > Level.OBSERVE:
+            self.say(f"{action.id} changes something; this is read-only mode.", "attention")
+        else:
+            handler = self._handler(action)
+            if handler is None:
+                self.say(f"{action.label.removeprefix(': ')}: nothing to do that with here.", "attention")
+            else:
+                await self._guard(action, lambda: handler(text) if text is not None else handler())
+
+    def _handler(self, action: Action) -> Callable[..., Any] | None:
+        name = f"action_{action.id}"
+        places = [*(self.focused.ancestors_with_self if self.focused else ()), self.screen, self]
+        return next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
+
+    async def _guard(self, action: Action, call: Callable[[], Any]) -> None:
+        try:
+            result = call()
+            if inspect.isawaitable(result):
+                await result
+        except Failure as failure:
+            self._report(failure.line, "attention")
+        except Exception as error:  # noqa: BLE001 - see `perform`
+            self._fault(action.id, error)
+
+    def _fault(self, where: str, error: Exception) -> None:
+        """An error of ours: told in one line, kept whole for a bug report, survived."""
+        self.faults.append("".join(traceback.format_exception(error)))
+        self._report(
+            f"{where} failed: {type(error).__name__}: {safe(str(error), 200)}. rgt runs on.", "danger"
+        )
+
+    def _report(self, text: str, level: str) -> None:
+        if not self.store.offer(Notice(safe(text), level)):
+            self.say(text, level)
+
+    def action_shell(self) -> None:
+        """Hand the terminal to ssh, and come back."""
+        box, _ = self.here()
+        if self.shell_argv is None:
+            raise Failure("No shell can be opened here.", do="Use rgt ssh in another terminal.")
+        argv = self.shell_argv(box)
+        self._spawn(self._shell(box, argv), "shell")
+
+    async def _shell(self, box: str, argv: list[str]) -> None:
+        banner = f"rgt: a shell on {box}; leave it to come back."
+        self._away = True
+        try:
+            with self.batch_update(), self.suspend():
+                code = await terminal.hand_over(argv, banner, self._guests.append)
+        finally:
+            self._away = False
+            self._guests.clear()
+        if self._signalled:
+            self._leave()
+            return
+        self._request_frame()
+        self.say(f"The shell on {box} ended with exit status {code}.", "info" if code == 0 else "attention")
+
+
+def run(app: RgtApp, *, mouse: bool = False) -> int:
+    """Run the app on this terminal and give the exit code.
+
+    Whatever still hangs `LEAVE_S` after the screen is gone is left behind: a dead box must not hold up the
+    operator's prompt.
+    """
+    with asyncio.Runner() as runner:
+        runner.run(app.run_async(mouse=mouse))
+        code = app.return_code or 0
+        sys.stdout.flush()
+        deadline = threading.Timer(LEAVE_S, os._exit, (code,))
+        deadline.daemon = True
+        deadline.start()
+    deadline.cancel()
+    return code

@@ -1,0 +1,108 @@
+"""The ``:`` line as data: what a typed line means and how it can go on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.actions import Action, for_view
+from tui.model.failure import Exit, Failure
+from tui.model.snapshot import FleetSnapshot
+from tui.widgets.match import fuzzy_rank
+from tui.widgets.roster_rows import SORTS
+
+ALIASES = {"q": "quit", "quit!": "quit", "h": "help", "ssh": "shell", "watch": "adopt", "unwatch": "forget"}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What can be said on the ``:`` line of one view.
+
+    Attributes:
+        names: boxes and runs.
+        themes: names of themes.
+    """
+
+    actions: tuple[Action, ...]
+    names: tuple[str, ...] = ()
+    themes: tuple[str, ...] = ()
+
+    def action(self, word: str) -> Action | None:
+        """The action of a word: its id, an alias, or a beginning that fits only one."""
+        word = ALIASES.get(word, word)
+        exact = [a for a in self.actions if a.id == word]
+        if exact:
+            return exact[0]
+        begun = [a for a in self.actions if a.id.startswith(word)]
+        return begun[0] if len(begun) == 1 and word else None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One way to go on: the whole line as it would stand, and what it does."""
+
+    line: str
+    help: str
+
+
+def words_of(view: str, snapshot: FleetSnapshot, themes: Sequence[str], *, read_only: bool) -> Words:
+    """The words of a view. Read-only mode knows fewer of them."""
+    names = dict.fromkeys([*(b.name for b in snapshot.boxes), *(r.name for r in snapshot.runs)])
+    return Words(for_view(view, read_only=read_only), tuple(names), tuple(themes))
+
+
+def parse(line: str, words: Words) -> tuple[Action, str | None]:
+    """The action a line asks for, and its argument.
+
+    Raises:
+        Failure: no such command here, or it takes something else.
+    """
+    head, _, rest = line.strip().lstrip(":").partition(" ")
+    rest = rest.strip()
+    action = words.action(head)
+    if action is None:
+        if not rest and head in words.names and (goto := words.action("goto")) is not None:
+            return goto, head
+        near = [s.line for s in complete(head, words)][:3]
+        hint = f"Near: {', '.join(near)}." if near else "? lists what there is."
+        raise Failure(f"There is no command {head!r} here.", do=hint, exit=Exit.USAGE)
+    if rest and not action.takes:
+        raise Failure(f"{action.id} takes nothing, but {rest!r} follows it.", exit=Exit.USAGE)
+    return action, rest or None
+
+
+def complete(line: str, words: Words) -> list[Suggestion]:
+    """How a line can go on, best first."""
+    head, blank, rest = line.lstrip(":").partition(" ")
+    if not blank:
+        ranked = [(rank, a) for a in words.actions if (rank := _rank(head, a)) is not None]
+        ranked.sort(key=lambda pair: pair[0])
+        found = [Suggestion(a.id + (" " if a.takes else ""), a.help) for _, a in ranked]
+        names = [Suggestion(f"goto {n}", "") for n in words.names if head and n.startswith(head)]
+        return found + (names if words.action("goto") else [])
+    action = words.action(head)
+    if action is None:
+        return []
+    return [
+        Suggestion(f"{action.id} {value}", "")
+        for value in _values(action, words)
+        if fuzzy_rank(rest, value) is not None
+    ]
+
+
+def _rank(typed: str, action: Action) -> int | None:
+    by_id = fuzzy_rank(typed, action.id)
+    if by_id is not None and by_id < 100:
+        return by_id
+    by_label = fuzzy_rank(typed, action.label)
+    return 30 + by_label if by_label is not None and by_label < 100 else by_id
+
+
+def _values(action: Action, words: Words) -> tuple[str, ...]:
+    if action.id == "theme":
+        return words.themes
+    if action.id == "sort":
+        return SORTS
+    if action.id == "forward":
+        return ("6006", "8888")
+    return words.names if action.takes in ("NAME", "BOX") else ()

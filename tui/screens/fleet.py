@@ -1,0 +1,327 @@
+"""The first view: every box and run, worst first, and the selected one in full."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical
+from textual.widgets import Input
+
+from tui.model.command import ForgetRun, ProbeNow, ReconnectNow
+from tui.model.failure import Failure
+from tui.model.instance import LinkState
+from tui.model.snapshot import BoxView, FleetSnapshot
+from tui.screens.view import View
+from tui.widgets.detail import Detail, Look, one_sentence
+from tui.widgets.footer import Footer, Verb
+from tui.widgets.header import Header
+from tui.widgets.lines import Line, Lines, Span, clip, wrap
+from tui.widgets.roster import Roster
+from tui.widgets.roster_rows import Key
+from tui.widgets.rule import Rule
+
+BESIDE = 160
+"""From this width on the detail stands beside the roster."""
+BELOW = 24
+"""From this height on it stands below."""
+DETAIL_LEAST = 9
+
+
+class FleetScreen(View):
+    """The instance roster with its detail."""
+
+    VIEW = "fleet"
+    AUTO_FOCUS = "Roster"
+    TITLE: ClassVar[str | None] = "fleet"
+
+    def compose(self) -> ComposeResult:
+        host = self.host
+        yield Header(clock=host.clock, read_only=host.read_only, period_s=host.period_s)
+        yield Rule("fleet", id="top")
+        with Container(id="body"):
+            yield Roster(clock=host.clock, period_s=host.period_s)
+            with Vertical(id="pane"):
+                yield Rule(id="middle")
+                yield Detail()
+        yield Lines(id="empty")
+        yield Lines(id="sentence")
+        with Horizontal(id="prompt"):
+            yield Lines(((("/", "accent"),),), id="slash")
+            yield Input(id="filter", compact=True, placeholder="text   !not this   /regex/   -f fuzzy")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one("#filter", Input).cursor_blink = False
+        self._place()
+
+    def on_resize(self) -> None:
+        self._place()
+
+    @property
+    def roster(self) -> Roster:
+        return self.query_one(Roster)
+
+    def here(self) -> tuple[str, str | None] | None:
+        """Box and run that an action means now."""
+        key = self.roster.key
+        return None if key is None else (key[0], key[1] or None)
+
+    def apply(self, snapshot: FleetSnapshot, log_runs: frozenset[str]) -> None:
+        """Draw a snapshot by difference."""
+        self.query_one(Header).apply(snapshot)
+        self.roster.apply(snapshot)
+        empty = not snapshot.boxes
+        self.set_class(empty, "-empty")
+        if empty:
+            self.query_one("#empty", Lines).show(self._welcome(snapshot))
+        self._place()
+        self._describe()
+
+    def _place(self) -> None:
+        """Give the roster the rows it needs and the detail the rest."""
+        width, height = self.size
+        beside, below = width >= BESIDE, height >= BELOW
+        self.set_class(beside, "-beside")
+        self.set_class(below and not beside, "-below")
+        self.set_class(height < 12, "-low")
+        if below and not beside:
+            body = height - 3
+            rows = max(2, min(self.roster.counts[1] + 1, body - DETAIL_LEAST))
+            self.roster.styles.height = rows
+        else:
+            self.roster.styles.height = "1fr"
+
+    def _describe(self) -> None:
+        roster = self.roster
+        look = self._look()
+        self.query_one(Detail).apply(look)
+        sentence = one_sentence(look) if look is not None else ()
+        self.query_one("#sentence", Lines).show(
+            (clip(sentence, self.size.width - 1, self.host.glyphs.ellipsis),)
+        )
+        if look is not None:
+            name = look.box.name + (f" {self.host.glyphs.dot} {look.run.name}" if look.run else "")
+            self.query_one("#middle", Rule).label(name)
+        self.query_one("#top", Rule).label(*self._rule_text(roster))
+        self.query_one(Footer).offer(self._verbs(look), self.verbs("help", "command"))
+
+    def _rule_text(self, roster: Roster) -> tuple[list[Span], list[Span]]:
+        shown, total = roster.counts
+        title: list[Span] = [("fleet", "title")]
+        if roster.query_text:
+            title += [
+                ("  filter ", "dim"),
+                (roster.query_text, "accent"),
+                (f"  {shown} of {total}", "strong"),
+            ]
+        if roster.marks:
+            title.append((f"  {len(roster.marks)} marked", "accent"))
+        order = f"{roster.sort_by}{', reversed' if roster.turned else ''}"
+        return title, [
+            (self.key_of("filter"), "strong"),
+            (" filter   ", "dim"),
+            (self.key_of("sort"), "strong"),
+            (f" sorted by {order}", "dim"),
+        ]
+
+    def _look(self) -> Look | None:
+        key = self.roster.key
+        box = self.host.snapshot.box(key[0]) if key else None
+        if key is None or box is None:
+            return None
+        host = self.host
+        runs = host.snapshot.runs_on(box.name)
+        run = next((r for r in runs if r.name == key[1]), None)
+        return Look(
+            box,
+            run,
+            host.clock(),
+            host.period_s,
+            host.glyphs,
+            self.key_of,
+            max(0, len(runs) - (run is not None)),
+        )
+
+    def _verbs(self, look: Look | None) -> list[Verb]:
+        """What applies to the selected row now."""
+        if look is None:
+            return self.verbs("add")
+        wanted = ["open", "filter", "sort", "add"]
+        if look.run is not None:
+            wanted.append("log")
+        if _has_candidates(look.box):
+            wanted.append("adopt")
+        if look.box.link.state is LinkState.LIVE:
+            wanted += ["probe", "shell"]
+        else:
+            wanted.append("reconnect")
+        return self.verbs(*wanted)
+
+    def _welcome(self, snapshot: FleetSnapshot) -> list[Line]:
+        if not snapshot.started:
+            return [(("  reading fleet.toml", "dim"),)]
+        lines: list[Line] = [(("  No box is known yet.", "strong"),), ()]
+        ways = [
+            (self.key_of("add"), "paste the ssh command that your platform's console shows"),
+            ("rgt add 'ssh -p 34567 root@host'", "the same from a shell"),
+            ("rgt demo", "four boxes on this computer, to look around"),
+        ]
+        for key, text in ways:
+            if key:
+                parts = wrap(text, max(20, self.size.width - 38))
+                lines.append(((f"  {key:34}", "strong"), (parts[0], "dim")))
+                lines += [((" " * 36, ""), (part, "dim")) for part in parts[1:]]
+        return lines
+
+    @on(Roster.Moved)
+    def _moved(self) -> None:
+        self._describe()
+
+    # -- actions -------------------------------------------------------------------------------------
+
+    def action_open(self) -> None:
+        key = self.roster.key
+        box = self.host.snapshot.box(key[0]) if key else None
+        if key is None or box is None:
+            return
+        if box.asked_secret is not None or (box.asked_key is not None and not self.host.read_only):
+            self.ask(box)
+        else:
+            self.host.open_run(key[0], key[1] or None)
+
+    def action_log(self) -> None:
+        key = self.roster.key
+        if key is None or not key[1]:
+            self.host.say("This box has no watched run, so there is no log.", "attention")
+            return
+        self.host.open_run(key[0], key[1], zoom=True)
+
+    def ask(self, box: BoxView) -> None:
+        """Put the question that stops this box to the operator."""
+        from tui.screens.ask import HostKeySheet, SecretSheet  # shown rarely, loaded late
+
+        if box.asked_key is not None:
+            self.app.push_screen(HostKeySheet(box.asked_key))
+        elif box.asked_secret is not None:
+            self.app.push_screen(SecretSheet(box.asked_secret))
+
+    def action_reconnect(self) -> None:
+        for box_name, _ in self._boxes():
+            box = self.host.snapshot.box(box_name)
+            if box is None:
+                continue
+            if box.asked_key is not None or box.asked_secret is not None:
+                self.ask(box)
+                return
+            if self.host.send(ReconnectNow(box_name)):
+                self.host.say(f"{box_name}: connecting now.")
+
+    def action_probe(self) -> None:
+        names = [name for name, _ in self._boxes() if self.host.send(ProbeNow(name))]
+        if names:
+            self.host.say(f"Probing {', '.join(names)} now.")
+
+    def action_forget(self) -> None:
+        runs = [run for _, run in self.roster.chosen() if run]
+        if not runs:
+            self.host.say("This row has no watched run.", "attention")
+        for run in runs:
+            if self.host.send(ForgetRun(run)):
+                self.host.say(f"{run} is no longer watched; it goes on running.")
+
+    def _boxes(self) -> list[Key]:
+        seen: dict[str, Key] = {}
+        for key in self.roster.chosen():
+            seen.setdefault(key[0], key)
+        return list(seen.values())
+
+    def action_sort(self, text: str = "") -> None:
+        from tui.widgets.roster_rows import SORTS
+
+        if text and text not in SORTS:
+            raise Failure(f"There is no order {text!r}.", do=f"Orders: {', '.join(SORTS)}.")
+        self.roster.sort(text or None)
+        self._describe()
+
+    def action_reverse(self) -> None:
+        self.roster.turn()
+        self._describe()
+
+    def action_mark(self) -> None:
+        self.roster.mark()
+        self.roster.action_cursor_down()
+        self._describe()
+
+    def action_copy(self) -> None:
+        roster = self.roster
+        if roster.marks:
+            rows = [roster.row(key) for key in roster.chosen()]
+            text = "\n".join("\t".join(c.text for c in row.cells.values() if c.text) for row in rows if row)
+        else:
+            row = roster.row(roster.key) if roster.key else None
+            text = row.cells[roster.column].text if row else ""
+        self.host.say(self.host.copy_text(text) if text else "There is nothing here to copy.")
+
+    def action_explain(self) -> None:
+        from tui.screens.explain import ExplainScreen, of_column
+
+        look = self._look()
+        if look is None:
+            return
+        row = self.roster.row((look.box.name, look.run.name if look.run else ""))
+        value = row.cells[self.roster.column].text if row else ""
+        self.app.push_screen(ExplainScreen(of_column(look.box, look.run, self.roster.column, value)))
+
+    def action_filter(self, text: str = "") -> None:
+        if text:
+            self._filter(text)
+            return
+        field = self.query_one("#filter", Input)
+        self.add_class("-filtering")
+        field.value = self.roster.query_text
+        field.cursor_position = len(field.value)
+        field.focus()
+
+    def action_back(self) -> None:
+        if self.has_class("-filtering") or self.roster.query_text:
+            self._filter("")
+            self._close_filter()
+        elif self.roster.marks:
+            self.roster.marks = frozenset()
+            self.apply(self.host.snapshot, frozenset())
+        else:
+            self.host.say("This is the first view. ctrl+q leaves rgt; your runs go on.")
+
+    @on(Input.Changed, "#filter")
+    def _typing(self, event: Input.Changed) -> None:
+        if not self.has_class("-filtering"):
+            return
+        try:
+            self._filter(event.value)
+        except Failure as failure:
+            self.query_one("#top", Rule).label([("fleet  ", "title"), (failure.line, "attention")])
+
+    @on(Input.Submitted, "#filter")
+    def _typed(self) -> None:
+        self._close_filter()
+
+    def _close_filter(self) -> None:
+        self.remove_class("-filtering")
+        self.roster.focus()
+
+    def _filter(self, text: str) -> None:
+        self.roster.filter(text)
+        self._describe()
+
+    def go_to(self, box: str, run: str | None) -> bool:
+        """Put the cursor on a row; a filter that hides it is dropped."""
+        self._filter("")
+        keys = [key for item in self.roster.items if isinstance(key := item.key, tuple)]
+        wanted = next((k for k in keys if k[0] == box and (run is None or k[1] == run)), None)
+        return wanted is not None and self.roster.select(wanted)
+
+
+def _has_candidates(box: BoxView) -> bool:
+    return bool(box.telemetry and box.telemetry.candidates.value)

@@ -1,0 +1,68 @@
+"""What a screen may ask of the app it runs in. The app implements it; screens never import the app."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from textual.dom import DOMNode
+
+from tui.model.command import Command
+from tui.model.snapshot import FleetSnapshot
+from tui.model.text import SafeText
+from tui.widgets.glyphs import Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class AddBox:
+    """How a pasted ssh command becomes a box; parsing and writing lie outside the screens.
+
+    Attributes:
+        preview: what was understood, as (field, value), never a secret. Raises Failure.
+        save: writes it to the fleet file under a name, returns one sentence. Raises Failure.
+    """
+
+    preview: Callable[[str], Sequence[tuple[str, str]]]
+    save: Callable[[str, str], Awaitable[str]]
+
+
+class Host(Protocol):
+    """The app, as screens see it."""
+
+    read_only: bool
+    glyphs: Glyphs
+    period_s: float
+    clock: Callable[[], float]
+    key_overrides: Mapping[str, tuple[str, ...]]
+    add_box: AddBox | None
+    typed: list[str]  # history of the ``:`` line, newest last
+
+    @property
+    def snapshot(self) -> FleetSnapshot: ...
+
+    @property
+    def theme_names(self) -> Sequence[str]: ...
+
+    def wear(self, name: str) -> None:
+        """Change the theme. Raises Failure for one that does not exist."""
+
+    def send(self, command: Command) -> bool:
+        """Ask the workers for something; says so and returns False when they are too far behind."""
+
+    def say(self, text: str, level: str = "info") -> None:
+        """Show one sentence for a few seconds."""
+
+    def copy_text(self, text: str) -> SafeText:
+        """Copy, and tell which way it went."""
+
+    def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
+        """Show a run, or a box without one."""
+
+    async def perform(self, action_id: str, text: str | None = None) -> None:
+        """Do what the registry calls `action_id`, guarded."""
+
+
+def host_of(node: DOMNode) -> Host:
+    """The app a node lives in."""
+    return cast("Host", node.app)

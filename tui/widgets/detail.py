@@ -1,0 +1,309 @@
+"""The selected row in full: what is wrong, what to press, disks, cards, ages, the meter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from tui.fleet import money
+from tui.fleet.age import is_stale, long, short
+from tui.model.instance import LinkState
+from tui.model.run import RunState
+from tui.model.snapshot import BoxView, RunView
+from tui.model.telemetry import CheckpointFile, Telemetry
+from tui.model.text import safe
+from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
+from tui.widgets.figures import size
+from tui.widgets.glyphs import Glyphs, glyphs_of
+from tui.widgets.lines import Line, Lines, Span, clip, fit, wrap
+from tui.widgets.roster_rows import progress_word
+
+LABEL = 12
+LABEL_NARROW = 9
+"""Cells of the label column, where there is room for air and where there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a detail is drawn from.
+
+    Attributes:
+        others: runs on the same box besides `run`.
+        key_of: how an action's key is written; empty where the action does not exist (read-only).
+    """
+
+    box: BoxView
+    run: RunView | None
+    now: float
+    period_s: float
+    glyphs: Glyphs
+    key_of: Callable[[str], str]
+    others: int = 0
+
+    @property
+    def stale(self) -> bool:
+        t = self.box.telemetry
+        return t is not None and is_stale(t.taken_at, self.now, self.period_s)
+
+
+def detail_lines(look: Look, width: int) -> list[list[Line]]:
+    """Everything about a row in groups, most urgent first; the widget shows what it has room for."""
+    telemetry, room = look.box.telemetry, width - label_cells(width)
+    seen: list[Line] = _labelled("run", _run(look), width)
+    if telemetry is not None:
+        seen += _labelled("saved", _saved(look, telemetry), width)
+        seen += _rows("disks", disk_rows(look.box, look.glyphs, telemetry, room), width)
+        seen += _rows("gpus", gpu_rows(look.box, look.glyphs, telemetry, room), width)
+        seen += _labelled("memory", memory_spans(telemetry), width)
+    known = [*_labelled("meter", _meter(look), width), *_labelled("box", _box(look), width)]
+    return [group for group in ([*_wrong(look, width), *_press(look, width)], seen, known) if group]
+
+
+def one_sentence(look: Look) -> Line:
+    """The most urgent thing about a row in one line, for panes without room for a detail."""
+    lines = _wrong(look, 10_000) or _labelled("run", _run(look), 10_000)
+    return lines[0] if lines else ()
+
+
+def _wrong(look: Look, width: int) -> list[Line]:
+    sentences: list[tuple[str, str]] = []
+    box, link = look.box, look.box.link
+    if box.asked_key is not None:
+        sentences.append(("danger", _key_sentence(box)))
+    if box.asked_secret is not None:
+        sentences.append(("attention", f"{box.name} asks: {box.asked_secret.prompt}"))
+    if link.state is not LinkState.LIVE and link.detail:
+        final = link.state in (LinkState.IDENTITY, LinkState.REFUSED, LinkState.NEEDS_SECRET)
+        sentences.append(("attention" if final else "dim", link.detail))
+    if look.stale and box.telemetry is not None:
+        age = long(look.now - box.telemetry.taken_at)
+        sentences.append(
+            ("dim", f"Not heard of for {age}: whether it runs or bills now is unknown. Old numbers are dim.")
+        )
+    sentences += [(a.level, a.text) for a in box.attention]
+    if look.run is not None and look.run.held_by is not None:
+        sentences.append(
+            ("dim", f"Another rgt watches {look.run.name}: {look.run.held_by}. Here it is read only.")
+        )
+    lines: list[Line] = []
+    for level, text in sentences:
+        glyph = look.glyphs.unknown if level == "dim" else look.glyphs.attention
+        for i, part in enumerate(wrap(safe(text), max(10, width - 5))):
+            lines.append(
+                ((f"  {glyph} " if i == 0 else "    ", level), (part, "" if level == "dim" else level))
+            )
+    return lines
+
+
+def _key_sentence(box: BoxView) -> str:
+    asked = box.asked_key
+    assert asked is not None
+    if asked.pinned is None:
+        return f"First contact: {box.name} shows the key {asked.offered}. Compare it before you trust it."
+    return (
+        f"{box.name} shows another host key than the pinned one. It was rebuilt, its address now belongs to "
+        "another machine, or someone stands between. Nothing was sent."
+    )
+
+
+def _press(look: Look, width: int) -> list[Line]:
+    hints: list[tuple[str, str]] = []
+    box = look.box
+    if box.asked_key is not None:
+        hints.append(("reconnect", "shows both keys, to compare and decide"))
+    elif box.asked_secret is not None:
+        hints.append(("open", "lets you type it; it stays in memory, for this session only"))
+    elif box.link.state in (LinkState.LOST, LinkState.UNREACHABLE, LinkState.REFUSED):
+        retry = box.link.retry_at
+        when = f" (next try in {short(retry - look.now)})" if retry is not None and retry > look.now else ""
+        hints.append(("reconnect", f"connects now{when}"))
+    candidates = (box.telemetry.candidates.value if box.telemetry else None) or ()
+    if candidates and look.run is None:
+        hints.append(("adopt", f"watches what runs here: {candidates[0].command}"))
+    asked = box.asked_key or box.asked_secret
+    if look.run is not None and (look.run.attention or box.attention) and not asked:
+        hints.append(("open", "opens the run"))
+    lines: list[Line] = []
+    for action, text in hints:
+        key = look.key_of(action)
+        if key:
+            hint: Line = ((f"    {key}", "strong"), (f"  {safe(text)}", "dim"))
+            lines.append(clip(hint, width, look.glyphs.ellipsis))
+    return lines
+
+
+def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
+    """Spans after their label; whole spans go to the next line when they do not fit."""
+    if not spans:
+        return []
+    edge = label_cells(width)
+    lines: list[list[Span]] = [[(fit(f"  {label}", edge), "dim")]]
+    used = edge
+    for text, style in spans:
+        size = cell_len(text) + 3
+        if used + size > width and used > edge:
+            lines.append([(" " * edge, "")])
+            used = edge
+        lines[-1].append((f"{text}   ", style))
+        used += size
+    return [tuple(line) for line in lines]
+
+
+def _rows(label: str, rows: list[list[Span]], width: int) -> list[Line]:
+    edge = label_cells(width)
+    return [((fit(f"  {label}" if i == 0 else "", edge), "dim"), *row) for i, row in enumerate(rows)]
+
+
+def label_cells(width: int) -> int:
+    """Cells of the label column in a detail of this width."""
+    return LABEL if width >= 70 else LABEL_NARROW
+
+
+def _run(look: Look) -> list[Span]:
+    run = look.run
+    if run is None:
+        return []
+    kind = {RunState.STALLED: "attention", RunState.DEAD: "danger"}.get(run.state, "")
+    glyph = {
+        RunState.RUNNING: look.glyphs.running,
+        RunState.STARTING: look.glyphs.starting,
+        RunState.FINISHED: look.glyphs.stopped,
+        RunState.DEAD: look.glyphs.gone,
+        RunState.STALLED: look.glyphs.attention,
+    }.get(run.state, look.glyphs.unknown)
+    spans: list[Span] = [(f"{glyph} {run.state.value}", kind)]
+    progress = run.progress
+    word = progress_word(progress)
+    if word:
+        spans.append((word, ""))
+    if progress is not None and progress.loss is not None:
+        spans.append((f"loss {progress.loss:.4g}", ""))
+    if progress is not None and progress.eta_s is not None:
+        spans.append((f"{long(progress.eta_s)} left by its own count", ""))
+    spans.append((safe(run.why), "dim"))
+    if look.others:
+        spans.append((f"{look.others} more on this box", "dim"))
+    return spans
+
+
+def ago(seconds: float) -> str:
+    """An age in steps coarse enough not to be repainted every second."""
+    if seconds < 10:
+        return "just now"
+    return f"{short(seconds // 10 * 10 if seconds < 60 else seconds)} ago"
+
+
+def _saved(look: Look, telemetry: Telemetry) -> list[Span]:
+    truth = look.run.truth if look.run is not None else None
+    if truth is None:
+        return []
+    host = telemetry.host.value
+    offset = host.clock_offset_s if host is not None else None
+    spans: list[Span] = []
+    points = truth.checkpoints.value
+    if points:
+        spans += _checkpoint(points[0], offset, look)
+    elif points is not None:
+        spans.append(("no checkpoint yet", "dim"))
+    elif truth.checkpoints.source is not None:
+        spans.append((f"checkpoints n/a: {truth.checkpoints.reason}", "dim"))
+    log = truth.log.value
+    if log is not None:
+        age = _age(log.modified_at, offset, look)
+        spans.append((f"log {size(log.size_bytes)}, grew {age}", ""))
+    elif truth.log.source is not None:
+        spans.append((f"log n/a: {truth.log.reason}", "dim"))
+    return spans
+
+
+def _checkpoint(point: CheckpointFile, offset: float | None, look: Look) -> Iterator[Span]:
+    name = safe(point.path).rsplit("/", 1)[-1]
+    yield (f"checkpoint {_age(point.modified_at, offset, look)}", "")
+    yield (f"{name} {size(point.size_bytes)}", "dim")
+
+
+def _age(modified_at: float, offset: float | None, look: Look) -> str:
+    return "at a time not known" if offset is None else ago(max(0.0, look.now + offset - modified_at))
+
+
+def _meter(look: Look) -> list[Span]:
+    instance = look.box.instance
+    if instance.endpoint is None and instance.price_per_hour is None:
+        return []
+    sign = money.SIGNS.get(instance.currency, instance.currency)
+    price = instance.price_per_hour
+    spans: list[Span] = [("price not known" if price is None else f"{price:.2f} {sign}/h", "money")]
+    if instance.rented_at is not None:
+        spans.append((f"since {long(look.now - instance.rented_at)}", ""))
+    spent = money.spent(instance, look.now)
+    if spent is not None:
+        spans.append((f"spent {spent:,.2f} {sign}", "money"))
+    clock = look.box.clock
+    if clock is not None and clock.at is not None:
+        left = clock.at - look.now
+        when = f"in {long(left)}" if left >= 0 else f"{long(-left)} ago"
+        destroys = f"; takes {clock.destroys}" if clock.destroys else ""
+        spans.append((f"{safe(clock.text)} {when}{destroys}", "danger" if left < 86400 else ""))
+    return spans
+
+
+def _box(look: Look) -> list[Span]:
+    box = look.box
+    instance = box.instance
+    spans: list[Span] = [(f"link {box.link.state.value}", "")]
+    if instance.endpoint is not None:
+        user = f"{instance.endpoint.user}@" if instance.endpoint.user else ""
+        port = f":{instance.endpoint.port}" if instance.endpoint.port else ""
+        spans.append((safe(f"{user}{instance.endpoint.host}{port}"), "dim"))
+    else:
+        spans.append(("this computer" if box.telemetry else safe(instance.platform), "dim"))
+    host = box.telemetry.host.value if box.telemetry else None
+    if host is not None and host.booted_at is not None:
+        skew = host.clock_offset_s or 0.0
+        spans.append((f"up {long(max(0.0, look.now + skew - host.booted_at))}", "dim"))
+    if host is not None and host.clock_offset_s is not None and abs(host.clock_offset_s) > 60:
+        spans.append((f"its clock is {long(abs(host.clock_offset_s))} off", "attention"))
+    if box.forwards:
+        spans.append((f"{len(box.forwards)} forwarded", "dim"))
+    if instance.simulated:
+        spans.append((f"simulated: {', '.join(map(safe, instance.simulated))}", "dim"))
+    return spans
+
+
+class Detail(Lines):
+    """Draws a `Look`; `look` is None while nothing is selected."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._look: Look | None = None
+
+    def apply(self, look: Look | None) -> None:
+        """Show another row, or the same one as it is now."""
+        self._look = look
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.size.width
+        if self._look is None or width == 0:
+            self.show(())
+            return
+        self.show(arrange(detail_lines(self._look, width - 1), self.size.height, glyphs_of(self).ellipsis))
+
+
+def arrange(groups: list[list[Line]], room: int, dots: str) -> list[Line]:
+    """Groups as lines, with blank lines between them where there is room; cut, with a count, where not."""
+    airy: list[Line] = []
+    for group in groups:
+        airy += [(), *group] if airy else group
+    tight = [line for group in groups for line in group]
+    if len(airy) < room:
+        return airy
+    if len(tight) <= room:
+        return tight
+    rest: Line = ((f"    {dots} {len(tight) - room + 1} more lines; enter opens the run", "dim"),)
+    return [*tight[: max(0, room - 1)], rest]

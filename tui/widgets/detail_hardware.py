@@ -1,0 +1,145 @@
+"""Disks, cards and memory of a box as rows of the detail. Pure."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from tui.fleet.age import long
+from tui.model.snapshot import BoxView, Growth
+from tui.model.telemetry import Filesystem, Gpu, Telemetry
+from tui.widgets.figures import size
+from tui.widgets.glyphs import Glyphs, bar
+from tui.widgets.lines import Span, fit, length
+
+
+def disk_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> list[list[Span]]:
+    mounts = telemetry.filesystems.value
+    if mounts is None:
+        return [[(f"n/a: {telemetry.filesystems.reason}", "dim")]]
+    growth = dict(box.growth)
+    ranked = sorted(mounts, key=lambda f: -max(f.inode_use_pct or 0.0, f.use_pct or 0.0))
+    name_width = min(24, max((cell_len(f.mount) for f in mounts), default=0))
+    rows: list[list[Span]] = []
+    for fs in ranked:
+        rows += _disk(fs, growth.get(fs.mount, Growth()), box, glyphs, name_width, room)
+    return rows
+
+
+def _disk(
+    fs: Filesystem, growth: Growth, box: BoxView, glyphs: Glyphs, name_width: int, room: int
+) -> list[list[Span]]:
+    """One mount: in one line with amounts, in one line without, or in two, by the room there is."""
+    name: list[Span] = [(fit(fs.mount, name_width, ellipsis=glyphs.ellipsis), "")]
+    if fs.error:
+        return [[*name, (f"  n/a: {fs.error}", "dim")]]
+    amounts = room >= name_width + 78
+    two_lines = room < name_width + 40
+    cells = 12 if amounts else 6 if room < 46 else 8
+    gauges: list[Span] = []
+    for word, pct in (("inodes", fs.inode_use_pct), ("bytes", fs.use_pct)):
+        level = next((a.level for a in box.attention if _is_about(a.short, a.text, word, fs)), "")
+        gauges += [(f"  {word} ", "dim"), (_gauge(pct, cells, glyphs, tick=0.9), level or "dim")]
+        gauges.append((" n/a " if pct is None else f"{pct:4.0f}%", level))
+        if amounts:
+            gauges.append((fit(_amount(fs, word), 19 if word == "inodes" else 16, right=True), "dim"))
+    tail: list[Span] = []
+    soon = _full_in(growth)
+    if soon:
+        tail.append((f"  {soon}", "attention"))
+    if fs.read_only:
+        tail.append(("  read only", "attention"))
+    if two_lines:
+        fits = length(name) + length(tail) <= room
+        return [[*name, *tail], gauges] if fits else [name, gauges, tail]
+    if length(name) + length(gauges) + length(tail) <= room:
+        return [[*name, *gauges, *tail]]
+    return [[*name, *gauges], [(" " * name_width, ""), *tail]]
+
+
+def _is_about(short_text: str, text: str, word: str, fs: Filesystem) -> bool:
+    prefix = "inodes " if word == "inodes" else "disk "
+    return short_text.startswith(prefix) and f" on {fs.mount}:" in text
+
+
+def _gauge(pct: float | None, cells: int, glyphs: Glyphs, *, tick: float | None = None) -> str:
+    return bar(None if pct is None else pct / 100, cells, glyphs, tick=tick)
+
+
+def _amount(fs: Filesystem, word: str) -> str:
+    if word == "inodes":
+        if fs.inodes is None or fs.inodes_used is None:
+            return ""
+        return f"{fs.inodes_used:,} / {fs.inodes:,}" if fs.inodes < 10_000_000 else f"{fs.inodes_used:,}"
+    if fs.size_bytes is None or fs.used_bytes is None:
+        return ""
+    return f"{size(fs.used_bytes)} / {size(fs.size_bytes)}"
+
+
+def _full_in(growth: Growth) -> str:
+    """When the mount is full at its present growth, by whichever of inodes and bytes runs out first."""
+    ends = [
+        (growth.inodes_full_in_s, "inodes", growth.inodes_per_s),
+        (growth.bytes_full_in_s, "bytes", growth.bytes_per_s),
+    ]
+    known = [(left, word, rate) for left, word, rate in ends if left is not None and rate is not None]
+    if not known:
+        return ""
+    left, word, rate = min(known, key=lambda end: end[0])
+    if left > 3 * 86400:
+        return ""
+    speed = f"{rate * 60:,.0f} files/min" if word == "inodes" else f"{size(rate * 60)}/min"
+    return f"full in {long(left)} at {speed}"
+
+
+def gpu_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> list[list[Span]]:
+    cards = telemetry.gpus.value
+    if cards is None:
+        return [[(f"n/a: {telemetry.gpus.reason}", "dim")]]
+    if not cards:
+        return [[("none on this box", "dim")]]
+    simulated: list[Span] = [("  simulated", "dim")] if "GPU" in box.instance.simulated else []
+    left = room - length(simulated)
+    return [[*_gpu(card, glyphs, left), *simulated] for card in cards]
+
+
+def _gpu(card: Gpu, glyphs: Glyphs, room: int) -> list[Span]:
+    named = room >= 62
+    cells = 12 if room >= 90 else 6 if room < 46 else 8
+    used, total = card.mem_used_mib, card.mem_total_mib
+    memory = 100 * used / total if used is not None and total else None
+    spans: list[Span] = [(f"{card.index} ", "dim")]
+    if named:
+        name = card.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+        spans.append((fit(name, 18, ellipsis=glyphs.ellipsis), ""))
+    for word, pct in (("use", card.util_pct), ("mem", memory)):
+        spans += [(f"  {word} ", "dim"), (_gauge(pct, cells, glyphs), "dim")]
+        spans.append((" n/a " if pct is None else f"{pct:4.0f}%", ""))
+    extras: list[Span] = []
+    if used is not None and total:
+        extras.append((fit(f"{used / 1024:.1f} / {total / 1024:.0f} GiB", 18, right=True), "dim"))
+    if card.temp_c is not None:
+        extras.append((f"{card.temp_c:5.0f} {glyphs.degree}C", "dim"))
+    if card.power_w is not None:
+        extras.append((f"{card.power_w:6.0f} W", "dim"))
+    if card.throttle:
+        spans.append((f"  throttled: {', '.join(card.throttle)}", "attention"))
+    for extra in extras:
+        if length(spans) + length([extra]) <= room:
+            spans.append(extra)
+    return spans
+
+
+def memory_spans(telemetry: Telemetry) -> list[Span]:
+    memory = telemetry.memory.value
+    if memory is None:
+        return [(f"n/a: {telemetry.memory.reason}", "dim")]
+    if memory.used_bytes is None:
+        return []
+    limit = f"of {size(memory.limit_bytes)} (cgroup limit)" if memory.limit_bytes else "used, no cgroup limit"
+    spans: list[Span] = [(f"{size(memory.used_bytes)} {limit}", "")]
+    if memory.oom_kills:
+        spans.append((f"{memory.oom_kills} oom kills since the cgroup was made", ""))
+    if memory.shm_size_bytes and memory.shm_used_bytes is not None:
+        shm = f"/dev/shm {size(memory.shm_used_bytes)} of {size(memory.shm_size_bytes)}"  # noqa: S108
+        spans.append((shm, "dim"))
+    return spans
