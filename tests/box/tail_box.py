@@ -1,0 +1,173 @@
+"""A box that is only a shell on this computer, with links to cut, and an operator who reads along."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.real import need
+from tui.box.tail import Follower, Spool
+from tui.box.transport import Channel, Completed, LinkLost, Script, Transport
+from tui.model.log import LogBatch, LogState
+
+SHELLS = ("dash", "bash", "busybox")
+_APPLETS = ("ls", "dd", "find", "head", "tail", "grep", "cut", "wc", "uname", "cat")
+
+
+class ShellChannel:
+    """A process's pipes. `cut` is what a lost link looks like from here, and on the box."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self._cut = asyncio.Event()
+
+    async def read(self, size: int = 65536) -> bytes:
+        assert self.process.stdout is not None
+        reading = asyncio.ensure_future(self.process.stdout.read(size))
+        cut = asyncio.ensure_future(self._cut.wait())
+        try:
+            await asyncio.wait({reading, cut}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            cut.cancel()
+            if not reading.done():
+                reading.cancel()
+        if self._cut.is_set():
+            raise LinkLost("the link was cut")
+        return reading.result()
+
+    async def write(self, data: bytes) -> None:
+        if self._cut.is_set() or self.process.stdin is None:
+            raise LinkLost("the link was cut")
+        self.process.stdin.write(data)
+        with contextlib.suppress(ConnectionError):
+            await self.process.stdin.drain()
+
+    async def close(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+    def cut(self) -> None:
+        self._cut.set()
+
+    @property
+    def exit(self) -> int | None:
+        return self.process.returncode
+
+
+class ShellBox:
+    """A transport. `shell` is one of SHELLS; with busybox all programs are its own too."""
+
+    name = "box"
+
+    def __init__(self, home: Path, shell: str = "dash") -> None:
+        self.home = home
+        self.channels: list[ShellChannel] = []
+        self.down = False
+        self._argv = [need(shell)[shell], *(["sh"] if shell == "busybox" else [])]
+        self._env = {**os.environ, "HOME": str(home), "TIME_STYLE": "long-iso", "BLOCK_SIZE": "1K"}
+        if shell == "busybox":
+            programs = home.parent / "busybox"
+            programs.mkdir(exist_ok=True)
+            for applet in _APPLETS:
+                with contextlib.suppress(FileExistsError):
+                    (programs / applet).symlink_to(self._argv[0])
+            self._env["PATH"] = str(programs)
+
+    async def _start(self, script: Script) -> asyncio.subprocess.Process:
+        if self.down:
+            raise LinkLost("the box is not reached")
+        return await asyncio.create_subprocess_exec(
+            *self._argv, *[word.decode() for word in script.argv()[1:]], cwd=self.home, env=self._env,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
+        )  # fmt: skip
+
+    async def open(self, script: Script, *, timeout: float = 15.0) -> Channel:
+        channel = ShellChannel(await self._start(script))
+        self.channels.append(channel)
+        return channel
+
+    async def run(
+        self, script: Script, *, stdin: bytes = b"", timeout: float = 15.0, limit: int = 1 << 20
+    ) -> Completed:
+        began = time.monotonic()
+        process = await self._start(script)
+        out, _ = await process.communicate(stdin)
+        return Completed(
+            process.returncode or 0, out[:limit], b"", time.monotonic() - began, len(out) > limit
+        )
+
+    def cut(self) -> None:
+        for channel in self.channels:
+            channel.cut()
+
+
+class Watcher:
+    """Runs a follower, gathers what it emits, and can break and mend its link."""
+
+    def __init__(self, box: Transport, path: str, spool_at: Path, *, hold: str = "") -> None:
+        self.box = box
+        self.spool = Spool(spool_at)
+        self.follower = Follower("run", path, self.spool, hold=hold)
+        self.batches: list[LogBatch] = []
+        self.states: list[LogState] = []
+        self.lines: list[str] = []
+        self.gaps: list[str] = []
+        self.partial = ""
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Watcher:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+        self.spool.close()
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self.follower.follow(self.box, self._emit, self.states.append))
+
+    async def stop(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, LinkLost):
+            await self._task
+
+    async def lost(self) -> None:
+        """Wait until the follower noticed that its link is gone."""
+        assert self._task is not None
+        async with asyncio.timeout(10):
+            with contextlib.suppress(LinkLost):
+                await self._task
+
+    async def until(self, holds: Callable[[], object], seconds: float = 10.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert self._task is not None
+            if self._task.done():
+                self._task.result()
+            assert time.monotonic() < deadline, (self.lines[-5:], self.gaps, self.states[-3:])
+            await asyncio.sleep(0.02)
+
+    async def seen(self, line: str, seconds: float = 10.0) -> None:
+        await self.until(lambda: line in self.lines[-5000:], seconds)
+
+    async def _emit(self, batch: LogBatch) -> None:
+        self.batches.append(batch)
+        if batch.lines:
+            assert batch.first == len(self.lines), "line numbers join"
+        gaps = dict(batch.gaps)
+        for index, line in enumerate(batch.lines):
+            if index in gaps:
+                self.gaps.append(line)
+            self.lines.append(line)
+        self.partial = batch.partial
