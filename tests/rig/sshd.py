@@ -105,9 +105,7 @@ class Sshd:
     def kill_sessions(self) -> int:
         """Cut every connection without a word, as a dead machine would. Returns how many processes ended."""
         victims = self._session_processes()
-        for process in victims:
-            _signal(process, signal.SIGKILL)
-        psutil.wait_procs(victims, timeout=5)
+        _kill(victims)
         return len(victims)
 
     def freeze(self, *, listener: bool = False) -> None:
@@ -194,9 +192,7 @@ class Sshd:
             self.thaw()
         left = [*self._session_processes(), *self.processes()]
         self._end_listener()
-        for process in left:
-            _signal(process, signal.SIGKILL)
-        psutil.wait_procs(left, timeout=5)
+        _kill(left)
 
     # --- inside -------------------------------------------------------------------------------------------
 
@@ -318,6 +314,22 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
     except psutil.NoSuchProcess:
         pass
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    """End these and wait until they have ended; an orphan may stay a zombie, and that is ended, too."""
+    for process in processes:
+        _signal(process, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(_lives(process) for process in processes):
+        time.sleep(0.005)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _free_port() -> int:
