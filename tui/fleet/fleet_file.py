@@ -13,13 +13,15 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tui.fleet import entry_rules, toml_edit
 from tui.fleet.problems import parse_toml, problem, read_user_file
 from tui.fleet.settings import check_instance, check_run
-from tui.fleet.toml_edit import NotHere, Value
+from tui.fleet.toml_edit import NotHere
+from tui.fleet.toml_edit import Value as Value
 from tui.fleet.toml_map import map_toml
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
@@ -28,6 +30,21 @@ Data: TypeAlias = dict[str, Any]
 LOCK_WAIT_S = 5.0
 UNTOUCHED = "Nothing was written."
 _TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Every name in the file, also of entries that are wrong."""
+
+    instances: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+def names(path: Path) -> Names:
+    """What can be named in an edit. Raises Failure when the file cannot be read."""
+    data = parse_toml(read_user_file(path) or "", path.name)
+    found = {kind: data.get(kind) for kind in ("instances", "runs")}
+    return Names(**{kind: tuple(table) for kind, table in found.items() if isinstance(table, dict)})
 
 
 def add_instance(path: Path, name: str, values: Mapping[str, Value]) -> None:
