@@ -10,11 +10,13 @@ import difflib
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui import __version__
 from tui.model.failure import Exit, Failure
+from tui.model.text import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no second error at interpreter exit
         return int(Exit.FINE)
+    except Exception as fault:
+        if os.environ.get("RGT_DEBUG"):
+            raise
+        where = _place(fault)
+        print(
+            f"rgt: an error of rgt's own: {safe(f'{type(fault).__name__}: {fault}', 300)} ({where}). "
+            "Nothing on any box was changed by it. RGT_DEBUG=1 shows all of it for a bug report.",
+            file=sys.stderr,
+        )
+        return int(Exit.UNKNOWN)
+
+
+def _place(fault: Exception) -> str:
+    """Where in rgt it happened: file and line, without the operator's paths."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    ours = [f for f in frames if f"{os.sep}tui{os.sep}" in f.filename]
+    last = (ours or frames)[-1]
+    return f"{last.filename.rpartition(f'{os.sep}tui{os.sep}')[2]}:{last.lineno}"
 
 
 def _run(words: list[str]) -> int:
@@ -62,7 +82,7 @@ def _run(words: list[str]) -> int:
     asks_for_verb = name is not None and not _is_value(words, name)
     if asks_for_verb and name in VERBS:
         parser = _parser()
-        sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+        sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="rgt")
         importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)
         args = parser.parse_args(words)
         return int(args.run(args))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from tui.fleet import fleet_file, settings
+from tui.fleet import fleet_file, profiles, settings
+from tui.fleet.paths import Paths, shipped
+from tui.fleet.platform_facts import PlatformFacts, next_clock
+from tui.model.event import FleetChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
@@ -13,30 +15,44 @@ from tui.model.run import RunSpec
 
 @dataclass(slots=True)
 class FleetFile:
-    """One ``fleet.toml``."""
+    """One ``fleet.toml``, and what the profiles say of its platforms."""
 
-    path: Path
+    where: Paths
 
-    def load(self) -> tuple[tuple[Instance, ...], tuple[RunSpec, ...], tuple[Failure, ...]]:
-        """Instances, runs and what was wrong with the rest."""
-        loaded = settings.load(self.path)
-        return loaded.instances, loaded.runs, loaded.problems
+    def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]:
+        """Instances and runs with what their profiles add, and what was wrong with the rest."""
+        loaded = settings.load(self.where.fleet_file)
+        found = profiles.load(shipped("profiles"), self.where.profiles)
+        facts = found.plain()
+        instances = tuple(_with_mounts(i, facts.get(i.platform)) for i in loaded.instances)
+        clocks = tuple(
+            (i.name, clock) for i in instances if (clock := next_clock(facts.get(i.platform), i)) is not None
+        )
+        return FleetChanged(instances, loaded.runs, clocks), (*loaded.problems, *found.problems)
 
     def add_run(self, spec: RunSpec) -> None:
         """Write a run down. Raises Failure."""
         values: dict[str, fleet_file.Value] = {"box": spec.box}
-        for key in ("log", "checkpoints", "pid", "pid_start", "boot_id", "session"):
+        for key in ("log", "checkpoints", "pid", "pid_start", "boot_id", "session", "progress_regex"):
             value = getattr(spec, key)
             if value is not None:
                 values[key] = value
-        fleet_file.add_run(self.path, spec.name, values)
+        fleet_file.add_run(self.where.fleet_file, spec.name, values)
 
     def remove_run(self, name: str) -> None:
         """Drop a run. Raises Failure."""
-        fleet_file.remove_run(self.path, name)
+        fleet_file.remove_run(self.where.fleet_file, name)
 
     def repin(self, box: str, fingerprint: str) -> None:
         """Let the file follow a host key the operator accepted, where the file itself names one."""
-        instance = next((i for i in settings.load(self.path).instances if i.name == box), None)
+        instance = next((i for i in settings.load(self.where.fleet_file).instances if i.name == box), None)
         if instance is not None and instance.host_key not in (None, fingerprint):
-            fleet_file.set_host_key(self.path, box, fingerprint)
+            fleet_file.set_host_key(self.where.fleet_file, box, fingerprint)
+
+
+def _with_mounts(instance: Instance, facts: PlatformFacts | None) -> Instance:
+    """The platform's own mounts are always looked at, besides those the operator names."""
+    if facts is None:
+        return instance
+    extra = tuple(m for m in facts.watch_mounts if m not in instance.mounts)
+    return replace(instance, mounts=(*instance.mounts, *extra))

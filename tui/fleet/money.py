@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui.model.instance import Instance
-from tui.model.snapshot import DangerClock
 from tui.model.text import SafeText
 
 SIGNS = {"USD": "$", "CNY": "¥", "EUR": "€", "GBP": "£"}
@@ -56,10 +55,3 @@ def _totals(shares: Iterable[tuple[str, float | None]]) -> tuple[Total, ...]:
         return ()
     totals = sorted(known.items(), key=lambda item: -item[1])
     return tuple(Total(c, a, unknown if n == 0 else 0) for n, (c, a) in enumerate(totals))
-
-
-def next_clock(instance: Instance) -> DangerClock | None:
-    """The next date on which the platform acts on this box, from what `fleet.toml` says."""
-    if instance.ends_at is None:
-        return None
-    return DangerClock(SafeText("contract ends"), instance.ends_at, SafeText("the box and its local disks"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tui.model.instance import Instance
-from tui.model.snapshot import DangerClock
+from tui.model.instance import DangerClock, Instance
 from tui.model.text import SafeText
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tui.fleet import attention, growth, judge, money
+from tui.fleet import attention, growth, judge
 from tui.fleet.attention import Thresholds
 from tui.model.command import CommandRecord
 from tui.model.event import (
@@ -106,7 +106,8 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
     for spec in event.runs:
         before = snapshot.run(spec.name)
         runs.append(before if before is not None and before.spec == spec else RunView(spec))
-    with_clocks = tuple(replace(b, clock=money.next_clock(b.instance)) for b in boxes)
+    clocks = dict(event.clocks)
+    with_clocks = tuple(replace(b, clock=clocks.get(b.name)) for b in boxes)
     return replace(snapshot, boxes=with_clocks, runs=tuple(runs), started=True)
 
 
@@ -132,8 +133,7 @@ def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
         replace(r, truth=truths[r.name], truth_at=t.taken_at) if r.name in truths else r
         for r in snapshot.runs
     )
-    snapshot = replace(snapshot, runs=runs)
-    return snapshot
+    return replace(snapshot, runs=runs)
 
 
 def _forward(snapshot: FleetSnapshot, event: ForwardChanged) -> FleetSnapshot:

@@ -118,7 +118,7 @@ class CloseForward:
 
 @dataclass(frozen=True, slots=True)
 class ViewAt:
-    """What the operator looks at: its GPUs are read at every tick. None: the whole fleet, no box more than others."""
+    """What the operator looks at: its GPUs are read at every tick. None: the whole fleet."""
 
     box: str | None
 

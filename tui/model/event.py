@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tui.model.command import CommandRecord
-from tui.model.instance import Instance, Link
+from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.run import Progress, RunSpec
 from tui.model.telemetry import Telemetry
@@ -15,10 +15,15 @@ from tui.model.text import SafeText
 
 @dataclass(frozen=True, slots=True)
 class FleetChanged:
-    """The fleet file was read: these instances and runs exist, in this order."""
+    """The fleet file was read: these instances and runs exist, in this order.
+
+    Attributes:
+        clocks: by instance, the next date on which its platform acts on it.
+    """
 
     instances: tuple[Instance, ...]
     runs: tuple[RunSpec, ...]
+    clocks: tuple[tuple[str, DangerClock], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

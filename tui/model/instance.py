@@ -57,6 +57,15 @@ class Instance:
     simulated: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DangerClock:
+    """The next date at which the platform does something to this box. `at` is None when not computable."""
+
+    text: SafeText
+    at: float | None
+    destroys: SafeText = SafeText("")
+
+
 class LinkState(Enum):
     """What we know of the way to the box. None of these says whether the machine is running or billed."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tui.model.command import CommandRecord
 from tui.model.event import ForwardChanged, HostKeyAsked, Notice, SecretAsked
-from tui.model.instance import Instance, Link
+from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogState, SearchResult
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.telemetry import RunTruth, Telemetry
@@ -45,15 +45,6 @@ class Attention:
     level: str
     short: SafeText  # fits a roster cell: "inodes 96%"
     text: SafeText  # the whole sentence
-
-
-@dataclass(frozen=True, slots=True)
-class DangerClock:
-    """The next date at which the platform does something to this box. `at` is None when not computable."""
-
-    text: SafeText
-    at: float | None
-    destroys: SafeText = SafeText("")
 
 
 @dataclass(frozen=True, slots=True)

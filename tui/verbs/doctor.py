@@ -12,12 +12,12 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tui.fleet.paths import Paths, paths
-from tui.model.failure import Exit
+from tui.fleet.paths import Paths, paths, shipped
+from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 
 DEADLINE_S = 5.0
@@ -234,18 +234,23 @@ def clock_check(run: Run) -> Check:
 
 def file_checks(where: Paths) -> Iterator[Check]:
     """The operator's own files: fleet, keys, themes and profiles; each problem with its line."""
-    from tui.fleet import settings
+    from tui.actions import ACTIONS
+    from tui.fleet import keymap, profiles, settings, themes
 
     loaded = settings.load(where.fleet_file)
-    for problem in loaded.problems:
-        yield Check("fleet file", "change", str(problem.line))
-    if not loaded.problems:
-        yield Check(
-            "fleet file",
-            "ok",
-            f"{where.fleet_file}: {len(loaded.instances)} box(es), {len(loaded.runs)} run(s)",
-        )
+    summary = f"{where.fleet_file}: {len(loaded.instances)} box(es), {len(loaded.runs)} run(s)"
+    yield from _files("fleet file", loaded.problems, summary)
+    yield from _files("keymap", keymap.load(where.keymap_file, ACTIONS).problems, str(where.keymap_file))
+    own = themes.load([shipped("themes"), where.themes])
+    yield from _files("themes", own.problems, ", ".join(own.by_name))
+    known = profiles.load(shipped("profiles"), where.profiles)
+    yield from _files("profiles", known.problems, ", ".join(known.plain()))
     yield _writable("state", where.state)
+
+
+def _files(name: str, problems: Iterable[Failure], fine: str) -> Iterator[Check]:
+    wrong = [Check(name, "change", str(problem.line)) for problem in problems]
+    yield from wrong or [Check(name, "ok", fine)]
 
 
 def _writable(name: str, folder: Path) -> Check:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
@@ -66,25 +67,26 @@ async def _status(args: argparse.Namespace) -> int:
 async def _snapshot(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tuple[Failure, ...]]:
     """One look at every box at once, folded into a snapshot; one dead box delays no other."""
     from tui.fleet import settings
+    from tui.fleet.fleet_source import FleetFile
     from tui.fleet.reducer import Rules, reduce
-    from tui.model.event import FleetChanged
     from tui.model.snapshot import FleetSnapshot
     from tui.verbs.wiring import dialer
     from tui.workers.once import look_at
 
-    loaded = settings.load(where.fleet_file)
-    known = {i.name for i in loaded.instances}
+    fleet, problems = FleetFile(where).load()
+    known = {i.name for i in fleet.instances}
     for name in names:
         if name not in known:
             raise _no_such(name, where)
-    chosen = tuple(i for i in loaded.instances if not names or i.name in names)
-    runs = tuple(r for r in loaded.runs if r.box in {i.name for i in chosen})
+    chosen = tuple(i for i in fleet.instances if not names or i.name in names)
+    runs = tuple(r for r in fleet.runs if r.box in {i.name for i in chosen})
     dial = dialer(where)
     looks = [look_at(i, tuple(r for r in runs if r.box == i.name), dial, time.time) for i in chosen]
     found = [event for events in await asyncio.gather(*looks) for event in events]
-    rules = Rules(loaded.settings.thresholds, period_s=60.0)  # one look: what it saw is the present
-    snapshot = reduce(FleetSnapshot(), [FleetChanged(chosen, runs), *found], time.time(), rules)
-    return snapshot, loaded.problems
+    thresholds = settings.load(where.fleet_file).settings.thresholds
+    rules = Rules(thresholds, period_s=60.0)  # one look: what it saw is the present
+    events = [replace(fleet, instances=chosen, runs=runs), *found]
+    return reduce(FleetSnapshot(), events, time.time(), rules), problems
 
 
 def _no_such(name: str, where: Paths) -> Failure:
@@ -121,13 +123,13 @@ async def _take(target: str) -> tuple[Instance, Telemetry]:
 
 def _target(target: str, where: Paths) -> tuple[Instance, tuple[RunSpec, ...]]:
     """A name of the fleet file, `local`, or an address in any pasted form. A name wins."""
-    from tui.fleet import settings
+    from tui.fleet.fleet_source import FleetFile
     from tui.model.instance import Instance
 
-    loaded = settings.load(where.fleet_file)
-    for instance in loaded.instances:
+    fleet, _ = FleetFile(where).load()
+    for instance in fleet.instances:
         if instance.name == target:
-            return instance, tuple(r for r in loaded.runs if r.box == target)
+            return instance, tuple(r for r in fleet.runs if r.box == target)
     if target == "local":
         return Instance("local", "local", None), ()
     if not set(target) & set("@ :."):

@@ -107,8 +107,8 @@ def _shell_argv(box: str, where: Paths) -> list[str]:
 def instance_named(name: str, where: Paths) -> Instance:
     from tui.fleet.fleet_source import FleetFile
 
-    instances = FleetFile(where.fleet_file).load()[0]
-    found = next((i for i in instances if i.name == name), None)
+    fleet, _ = FleetFile(where).load()
+    found = next((i for i in fleet.instances if i.name == name), None)
     if found is None:
         raise Failure(
             f"No box is named {name!r} in {where.fleet_file}.", do="See `rgt status`.", exit=Exit.USAGE

@@ -52,7 +52,7 @@ def supervisor(store: Store, where: Paths) -> Supervisor:
     """The workers of one `rgt`."""
     asker = StoreAsker(store)
     trust = trust_store(where)
-    fleet = FleetFile(where.fleet_file)
+    fleet = FleetFile(where)
 
     def told(record: CommandRecord) -> None:
         store.offer(CommandRan(record))

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from tui.box.backoff import Backoff
 from tui.box.errors import CommandRefused, ConnectFailure
-from tui.box.probe.loop import Probe, ProbeLate, ProbeRequest
+from tui.box.probe.loop import Probe, ProbeLate
+from tui.box.probe.plan import ProbeRequest
 from tui.box.transport import LinkLost, SessionsExhausted, Transport
 from tui.fleet.store import Store
 from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, Notice, TelemetryTaken

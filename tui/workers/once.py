@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from tui.box.errors import ConnectFailure
-from tui.box.probe.loop import Probe, ProbeRequest
+from tui.box.probe.loop import Probe
+from tui.box.probe.plan import ProbeRequest
 from tui.box.transport import LinkLost, Script, Transport
 from tui.model.event import Event, LinkChanged, ProgressRead, TelemetryTaken
 from tui.model.failure import Failure

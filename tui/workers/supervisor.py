@@ -45,7 +45,7 @@ GRACE_S = 0.7
 class Fleet(Protocol):
     """Where instances and runs are written down."""
 
-    def load(self) -> tuple[tuple[Instance, ...], tuple[RunSpec, ...], tuple[Failure, ...]]: ...
+    def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]: ...
 
     def add_run(self, spec: RunSpec) -> None: ...
 
@@ -109,15 +109,15 @@ class Supervisor:
 
     async def reload(self) -> None:
         """Read the fleet file and make the workers match it."""
-        instances, specs, problems = self._fleet.load()
-        self._specs = specs
-        await self._store.put(FleetChanged(instances, specs))
+        fleet, problems = self._fleet.load()
+        self._specs = fleet.runs
+        await self._store.put(fleet)
         for problem in problems:
             await self._store.put(Notice(problem.line, "attention"))
-        wanted = {i.name: i for i in instances}
+        wanted = {i.name: i for i in fleet.instances}
         for name in [n for n, b in self._boxes.items() if wanted.get(n) != b.worker.instance]:
             await self._stop_box(self._boxes.pop(name))
-        for instance in instances:
+        for instance in fleet.instances:
             if instance.name not in self._boxes:
                 self._boxes[instance.name] = self._start_box(instance)
         for boxed in self._boxes.values():
