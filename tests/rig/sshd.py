@@ -61,6 +61,7 @@ class Sshd:
         login_shell: str | None = None,
         rc_text: str | None = None,
         host_key_type: str = "ed25519",
+        max_startups: str = "100:30:200",
         extra_config: Sequence[str] = (),
     ) -> Sshd:
         """Start a server whose files lie under `tmp`; skips the test where sshd is not installed.
@@ -71,6 +72,7 @@ class Sshd:
                 shell would; the user's own one by default.
             rc_text: POSIX-sh source that runs before every command, as a start-up file would.
             host_key_type: ``ed25519``, ``rsa`` or ``ecdsa``.
+            max_startups: sshd's MaxStartups; generous by default, since sshd drops at random beyond it.
             extra_config: further lines of sshd_config.
         """
         rig = cls(Path(tmp).resolve(), need("sshd", "ssh-keygen"))
@@ -80,7 +82,9 @@ class Sshd:
         rig._keygen(rig.client_key, "ed25519")
         rig._keygen(rig._host_key, host_key_type)
         rig._prepare_login(login_shell, rc_text)
-        rig._options = "\n".join([f"MaxSessions {max_sessions}", *extra_config])
+        rig._options = "\n".join(
+            [f"MaxSessions {max_sessions}", f"MaxStartups {max_startups}", *extra_config]
+        )
         rig.restore_key()
         rig._listen()
         return rig
@@ -119,7 +123,8 @@ class Sshd:
             os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        if self._listener is not None and self._listener.poll() is None:
+            os.kill(self.pid, signal.SIGCONT)
         for process in self._session_processes():
             _signal(process, signal.SIGCONT)
 
@@ -262,7 +267,6 @@ class Sshd:
                     "PrintMotd no",
                     "PrintLastLog no",
                     "UseDNS no",
-                    "MaxStartups 100:30:200",
                     "Subsystem sftp internal-sftp",
                     "LogLevel VERBOSE",
                     self._options,

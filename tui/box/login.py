@@ -145,7 +145,8 @@ class Login:
             try:
                 return await self._attempt(tunnel, again, list(names)), again
             except ConnectFailure as other:
-                if other.code not in ("host-key-changed", "no-common-algorithm"):
+                # sshd just hangs up when it has no key of this type
+                if other.code not in ("host-key-changed", "no-common-algorithm", "hung-up"):
                     raise
         return None
 

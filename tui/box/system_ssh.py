@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
-from urllib.parse import quote
 
 from tui.box.ssh_config import CONFIG_ENV, check_endpoint
 from tui.box.trust import TrustStore
@@ -58,14 +59,15 @@ def _identity(name: str, trust: TrustStore) -> list[str]:
             do=f"Run `rgt probe {name}` once; it shows and records the fingerprint.",
             code="not-pinned",
         )
-    alias = f"rgt-{quote(name, safe='')}"
-    path = trust.directory / "known_hosts" / alias
+    # ssh lower-cases the alias; the file holds this one box only, so that names that look alike stay apart
+    alias = "rgt-" + re.sub(r"[^a-z0-9.-]+", "-", name.lower())
+    path = trust.directory / "known_hosts" / f"{alias}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(f"{alias} {pin.public_key}\n")
     part.replace(path)
     return [
-        f"HostKeyAlias={alias.replace('%', '%%')}",
+        f"HostKeyAlias={alias}",
         f'UserKnownHostsFile="{str(path).replace("%", "%%")}"',
         "GlobalKnownHostsFile=/dev/null",
         "StrictHostKeyChecking=yes",
