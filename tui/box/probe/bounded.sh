@@ -45,7 +45,7 @@ may() {
 
 # upto SECONDS: copy stdin to stdout; not 0 when the input had not ended by then.
 upto() {
-  case $limiter in '') ;; *) timeout "$1" cat; return ;; esac
+  case $limiter in '') ;; *) $limiter "$1" cat; return ;; esac
   {
     cat <&7 7<&- & c=$!
     { s=; trap 'kill $s; wait $s; exit' TERM; sleep "$1" & s=$!; wait $s && kill $c; } 7<&- >/dev/null & w=$!

@@ -6,7 +6,7 @@ darwin() {
   still() { kill -0 "$1"; }
   family() {
     IFS=$nl
-    for x in $(ps -A -o pid=,ppid=); do
+    for x in $(ps -A -o pid= -o ppid=); do
       IFS=' '; set -- $x; IFS=$nl
       case $all in *" $1 "*) ;; *" $2 "*) all="$all$1 " ;; esac
     done
@@ -29,7 +29,10 @@ darwin() {
     done
     section pids "$s"
   }
-  listed() { TZ=UTC0 ps "$@" -o pid=,ppid=,stat=,rss=,time=,etime=,lstart=,command=; }
+  listed() {
+    # BSD ps takes all that follows a "=" as the header's text, commas too.
+    TZ=UTC0 ps "$@" -o pid= -o ppid= -o stat= -o rss= -o time= -o etime= -o lstart= -o command=
+  }
   disk() {
     say "$1.b" df -Pk "$3"
     say "$1.i" df -ik "$3"

@@ -140,6 +140,4 @@ def batch(raw: bytes, nonce: str) -> Batch:
             keys[keyed[1].decode()].add(keyed[3].decode())
         line = raw.find(b"\n", at)
         at = len(raw) if line < 0 else line + 1
-    return Batch(
-        messages, frozenset(keys["k"] - keys["z"]), frozenset(keys["s"]), frozenset(keys["d"])
-    )
+    return Batch(messages, frozenset(keys["k"] - keys["z"]), frozenset(keys["s"]), frozenset(keys["d"]))

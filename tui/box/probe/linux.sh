@@ -129,7 +129,7 @@ quick() {
 
 # identity: what does not change while this shell lives; sent once.
 identity() {
-  s=
+  s="shell $$$nl"
   line /proc/sys/kernel hostname; line /proc/sys/kernel osrelease; line /proc/sys/kernel/random boot_id
   line /proc/1 stat
   x=$(grep '^btime' /proc/stat) && s="$s$x$nl"
@@ -171,14 +171,17 @@ stat_log() { stat -L -c '%i %s %Y' -- "$1"; }
 stat_one() { stat -L -c '%Y %s %i %F' -- "$1"; }
 stat_each() { xargs -0 stat -L -c '%Y %s %i %F/%n' --; }
 
+# tmux makes its folder when it is only asked what there is: without a socket it is not started.
 sessions() {
-  if command -v tmux >/dev/null; then say tmux tmux -u list-sessions -F "$session_format"
-  else put tmux 127 ''; fi
+  x=${TMUX_TMPDIR:-/tmp}/tmux-$uid/default
+  if ! command -v tmux >/dev/null; then put tmux 127 ''
+  elif [ ! -S "$x" ]; then put tmux 1 "no server running on $x"
+  else say tmux tmux -u list-sessions -F "$session_format"; fi
 }
 
 jobs_of_slurm() { say slurm squeue -h -u "$user" -o '%i|%T|%j'; }
 
-smi() { ${limiter:+timeout -s KILL 60} nvidia-smi "$@"; }
+smi() { ${limiter:+$limiter -s KILL 60} nvidia-smi "$@"; }
 
 gpus() {
   if command -v nvidia-smi >/dev/null; then
@@ -194,8 +197,8 @@ gpus() {
     o=; for d; do [ ! -e "$d" ] || o="$o$d$nl"; done
     put gpu.none 127 "$o"
   fi
-  if command -v rocm-smi >/dev/null; then big gpu.rocm ${limiter:+timeout -s KILL 60} rocm-smi $args_rocm
-  elif command -v amd-smi >/dev/null; then big gpu.amd ${limiter:+timeout -s KILL 60} amd-smi $args_amd
+  if command -v rocm-smi >/dev/null; then big gpu.rocm ${limiter:+$limiter -s KILL 60} rocm-smi $args_rocm
+  elif command -v amd-smi >/dev/null; then big gpu.amd ${limiter:+$limiter -s KILL 60} amd-smi $args_amd
   elif [ -e /dev/kfd ]; then put gpu.kfd 127 /dev/kfd; fi
 }
 
@@ -241,7 +244,7 @@ processes() {
   command -v awk >/dev/null || { put procs 127 awk; return; }
   set +f; set -- /proc/[0-9]*; set -f
   list=; for d; do if [ "$uid" = 0 ] || [ -O "$d" ]; then list="$list $d/stat"; fi; done
-  pids=$want; wide=
+  pids="$want$$ "; wide=
   case $f in *c*)
     wide=1
     if command -v nvidia-smi >/dev/null; then
@@ -258,11 +261,11 @@ processes() {
   for d; do many="$many /proc/sys/kernel/random/boot_id /proc/$d/cmdline"; links="$links /proc/$d/cwd"; done
   put cmdlines 0 "$($first $many | tr '\0\n' '\037\036' | head -c 131072)"
   case $wide in 1) set +f; for d; do open_files "$d"; done; set -f ;; esac
-  big links ls -ld$escape $links
-  case $wide in 1) ! command -v tmux >/dev/null || big panes tmux -u list-panes -a -F "$pane_format" ;; esac
+  big "links$escape" ls -ld$escape $links
+  case $wide in 1) [ ! -S "${TMUX_TMPDIR:-/tmp}/tmux-$uid/default" ] || big panes tmux -u list-panes -a -F "$pane_format" ;; esac
 }
 
-awk_stat() { cat $list | awk -v want="$pids" -v wide="$wide" -v trainers="$trainers" "$heaviest"; }
+awk_stat() { cat $list 2>/dev/null | awk -v want="$pids" -v wide="$wide" -v trainers="$trainers" "$heaviest"; }
 
 # open_files PID: add its standard streams and at most 48 more files or devices to $links.
 open_files() {

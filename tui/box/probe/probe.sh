@@ -161,7 +161,7 @@ tick() {
 trap reap EXIT
 trap 'exit 1' HUP INT TERM PIPE
 cd || cd /
-limiter=; timeout 5 true && limiter=1
+limiter=; for x in timeout 'timeout --foreground'; do $x 5 true && limiter=$x; done
 uid=$(id -u); user=$(id -un)
 os=$(uname -s)
 case $os in Darwin) darwin ;; esac

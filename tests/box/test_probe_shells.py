@@ -1,0 +1,341 @@
+"""The probe in the shells that boxes have, on this very computer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.box.probe_rig import SHELLS, ShellTransport, probing, stand_in, with_path
+from tests.real import absent, need
+from tui.box.probe.loop import Probe
+from tui.box.probe.plan import ProbeRequest
+from tui.model.run import RunSpec
+from tui.model.telemetry import RunTruth, Telemetry
+
+ODD = "odd 'a' \"b\" $(id) `id`\n-new\\line\t*\udcff\udc81我"
+
+
+def start_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()[19])
+
+
+def truth(telemetry: Telemetry, name: str) -> RunTruth:
+    return next(run for run in telemetry.runs if run.run == name)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_says_what_this_computer_is(shell: str) -> None:
+    async with probing(ShellTransport(shell)) as probe:
+        first = await probe.tick(ProbeRequest(), candidates=True, xid=True)
+        quiet = await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
+    host = first.host.value
+    assert host is not None
+    assert host.system == "Linux"
+    assert host.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert host.clock_offset_s is not None
+    assert abs(host.clock_offset_s) < 1
+    root = next(one for one in first.filesystems.value or () if one.mount == "/")
+    real = os.statvfs("/")
+    assert root.size_bytes == real.f_blocks * real.f_frsize
+    assert root.inodes == (real.f_files or None)
+    assert first.memory.value is not None
+    assert first.memory.value.host_total_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert first.cpu.value is not None
+    assert first.cpu.value.cores_visible == len(os.sched_getaffinity(0))
+    assert first.processes.value
+    assert (first.tick, quiet.tick) == (
+        1,
+        2,
+    ) or quiet.tick == 3  # a second request asks for candidates' folders
+    assert quiet.filesystems is first.filesystems
+    assert quiet.memory is not first.memory
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_paths_may_be_any_bytes(shell: str, tmp_path: Path) -> None:
+    folder = tmp_path / ODD
+    folder.mkdir()
+    log = folder / "-train log\n.txt"
+    log.write_bytes(b"hello")
+    for number in range(3):
+        (folder / f"-c {number}\n'.pt").write_bytes(b"x" * (number + 1))
+        os.utime(folder / f"-c {number}\n'.pt", (1_700_000_000 + number,) * 2)
+    runs = (
+        RunSpec("odd", "b", log=str(log), checkpoints=f"{glob_quoted(folder)}/-c*.pt"),
+        RunSpec("none", "b", log=str(folder / "absent"), checkpoints=f"{folder}/nothing*.pt"),
+    )
+    async with probing(ShellTransport(shell)) as probe:
+        telemetry = await probe.tick(ProbeRequest(runs), gpus=False)
+    odd, none = truth(telemetry, "odd"), truth(telemetry, "none")
+    assert odd.log.value is not None
+    assert (odd.log.value.inode, odd.log.value.size_bytes) == (log.stat().st_ino, 5)
+    assert odd.checkpoint_count == 3
+    assert [one.size_bytes for one in odd.checkpoints.value or ()] == [3, 2, 1]
+    assert none.log.value is None
+    assert "No such file" in none.log.reason
+    assert (none.checkpoints.value, none.checkpoint_count) == ((), 0)
+
+
+def glob_quoted(folder: Path) -> str:
+    return str(folder).replace("\\", "\\\\").replace("*", "\\*").replace("[", "\\[").replace("?", "\\?")
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox ash"])
+async def test_checkpoints_of_every_form(shell: str, tmp_path: Path) -> None:
+    for step in range(30):
+        (tmp_path / f"ckpt-{step}.pt").write_bytes(b"x" * step)
+        os.utime(tmp_path / f"ckpt-{step}.pt", (1_700_000_000 + step,) * 2)
+    deep = tmp_path / "out" / "run 1" / "checkpoint-500"
+    deep.mkdir(parents=True)
+    (deep / "model.safetensors").write_bytes(b"y" * 50_000)
+    runs = (
+        RunSpec("many", "b", checkpoints=f"{tmp_path}/ckpt-*.pt"),
+        RunSpec("deep", "b", checkpoints=f"{tmp_path}/**/*.safetensors"),
+        RunSpec("folder", "b", checkpoints=f"{tmp_path}/out/*/checkpoint-*"),
+    )
+    async with probing(ShellTransport(shell)) as probe:
+        telemetry = await probe.tick(ProbeRequest(runs), gpus=False)
+    many, deeper, folder = (truth(telemetry, name) for name in ("many", "deep", "folder"))
+    assert many.checkpoint_count == 30
+    assert [one.size_bytes for one in many.checkpoints.value or ()] == list(range(29, 9, -1))
+    assert [(one.path, one.size_bytes) for one in deeper.checkpoints.value or ()] == [
+        (str(deep / "model.safetensors"), 50_000)
+    ]
+    assert folder.checkpoint_count == 1
+    assert (folder.checkpoints.value or ())[
+        0
+    ].size_bytes >= 50_000  # what is in it, not the folder's own entry
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash"])
+async def test_changes_nothing(shell: str, tmp_path: Path) -> None:
+    """Every file this test can see is the same before and after: names, sizes, modes and times of change."""
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    for folder in (home, temporary):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    (home / "model.pt").write_text("y")
+    env = {"HOME": str(home), "TMPDIR": str(temporary)}
+    request = ProbeRequest(
+        (RunSpec("r", "b", log="file", checkpoints="*.pt", pid=os.getpid()),), (str(home),)
+    )
+    before = tree(tmp_path)
+    async with probing(ShellTransport(shell, env)) as probe:
+        for _ in range(2):
+            await probe.tick(request, candidates=True, xid=True)
+            await probe.tick(request, gpus=False, filesystems=False)
+    assert tree(tmp_path) == before
+
+
+def tree(folder: Path) -> str:
+    find = need("find")["find"]
+    form = r"%P|%y|%s|%m|%U|%T@|%C@|%i\n"
+    found = subprocess.run([find, str(folder), "-printf", form], capture_output=True, text=True, check=True)
+    return "\n".join(sorted(found.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash"])
+async def test_writes_nothing_anywhere(shell: str) -> None:
+    """Neither the shell nor what it starts makes, removes or opens a file for writing, but for /dev/null."""
+    strace = need("strace")["strace"]
+    transport = ShellTransport(shell)
+    calls = (
+        "trace=openat,open,creat,mkdir,unlink,unlinkat,rename,renameat,renameat2,truncate,chmod,symlink,mknod"
+    )
+    transport.argv = [strace, "-f", "-q", "-e", calls, "-o", "|cat >&2", *transport.argv]
+    read_end, write_end = os.pipe()
+    original = os.dup(2)
+    os.dup2(write_end, 2)
+    try:
+        reading = asyncio.get_running_loop().run_in_executor(None, drain, read_end)
+        async with probing(transport, deadline_s=30) as probe:
+            await probe.tick(ProbeRequest((RunSpec("r", "b", log="/etc/hosts", checkpoints="/etc/*.conf"),)))
+    finally:
+        os.dup2(original, 2)
+        os.close(original)
+        os.close(write_end)
+    text = await reading
+    os.close(read_end)
+    if "ptrace" in text[:300]:
+        absent("strace may not trace here")
+    lines = [line for line in text.splitlines() if "openat(" in line or "open(" in line]
+    assert any('"/proc/loadavg"' in line for line in lines)  # the trace did see the probe
+    writing = [line for line in lines if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
+    # bash looks for a terminal when it starts.
+    assert [line for line in writing if '"/dev/null"' not in line and '"/dev/tty"' not in line] == []
+    changing = [
+        line for line in text.splitlines() if any(f" {call}(" in line for call in calls.split(",")[2:])
+    ]
+    assert changing == []
+
+
+def drain(fd: int) -> str:
+    parts: list[bytes] = []
+    while part := os.read(fd, 65536):
+        parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_process_is_named_by_pid_start_and_boot(shell: str) -> None:
+    child = subprocess.Popen([need("sleep")["sleep"], "60"])
+    zombie = subprocess.Popen([need("true")["true"]])
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        start = start_of(child.pid)
+        while Path(f"/proc/{zombie.pid}/stat").read_bytes().rpartition(b") ")[2][:1] != b"Z":
+            await asyncio.sleep(0.01)
+        runs = (
+            RunSpec("alive", "b", pid=child.pid, pid_start=start, boot_id=boot),
+            RunSpec("reused", "b", pid=child.pid, pid_start=start - 1),
+            RunSpec(
+                "rebooted", "b", pid=child.pid, pid_start=start, boot_id=boot.replace(boot[0], "g")[::-1]
+            ),
+            RunSpec("zombie", "b", pid=zombie.pid),
+            RunSpec("absent", "b", pid=2**22 - 3),
+            RunSpec("unnamed", "b"),
+        )
+        async with probing(ShellTransport(shell)) as probe:
+            telemetry = await probe.tick(ProbeRequest(runs), gpus=False, filesystems=False)
+            child.terminate()
+            child.wait(5)
+            later = await probe.tick(ProbeRequest(runs), gpus=False, filesystems=False)
+    finally:
+        child.kill()
+        child.wait(5)
+        zombie.wait(5)
+    told = {run.run: (run.alive, run.gone_reason) for run in telemetry.runs}
+    assert told["alive"] == (True, "")
+    assert truth(telemetry, "alive").process is not None
+    assert told["reused"][0] is False
+    assert "another process" in told["reused"][1]
+    assert told["rebooted"][0] is False
+    assert told["zombie"][0] is False
+    assert "zombie" in told["zombie"][1]
+    assert told["absent"][0] is False
+    assert told["unnamed"][0] is None
+    assert truth(later, "alive").alive is False
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash"])
+async def test_finds_a_run_that_nobody_told_of(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys, time\nprint('loss 1.0', flush=True)\nopen('step-10.pt', 'wb').write(b'x' * 1000)\n"
+        "keep = open('metrics.jsonl', 'a')\ntime.sleep(60)\n"
+    )
+    with (tmp_path / "train log.txt").open("wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-u", "train.py", "--api-key", "hunter2"], cwd=tmp_path, stdout=log, stderr=log
+        )
+    try:
+        while not (tmp_path / "metrics.jsonl").exists():
+            await asyncio.sleep(0.02)
+        async with probing(ShellTransport(shell)) as probe:
+            telemetry = await probe.tick(ProbeRequest(), gpus=False, filesystems=False, candidates=True)
+    finally:
+        child.kill()
+        child.wait(5)
+    assert child.pid in [one.pid for one in telemetry.candidates.value or ()]
+    found = next(one for one in telemetry.candidates.value or () if one.pid == child.pid)
+    assert found.cwd == str(tmp_path)
+    assert found.logs[0] == str(tmp_path / "train log.txt")
+    assert str(tmp_path / "metrics.jsonl") in found.logs
+    assert [(one.path, one.size_bytes) for one in found.checkpoints] == [(str(tmp_path / "step-10.pt"), 1000)]
+    assert "train.py" in found.command
+    assert "hunter2" not in found.command
+
+
+async def test_finds_the_file_behind_tee_and_the_tmux_session(tmp_path: Path) -> None:
+    tmux = need("tmux")["tmux"]
+    (tmp_path / "train.py").write_text(
+        "import time\nprint('x', flush=True)\nopen('up', 'w')\ntime.sleep(60)\n"
+    )
+    env = {"TMUX_TMPDIR": str(tmp_path)}
+    command = f"{sys.executable} train.py 2>&1 | tee run.log"
+    subprocess.run(
+        [tmux, "-f", "/dev/null", "new-session", "-d", "-s", "exp.1", "-c", str(tmp_path), command],
+        env={**os.environ, **env}, check=True,
+    )  # fmt: skip
+    try:
+        while not (tmp_path / "up").exists():
+            await asyncio.sleep(0.02)
+        runs = (RunSpec("here", "b", session="exp.1"), RunSpec("gone", "b", session="other"))
+        async with probing(ShellTransport("dash", env)) as probe:
+            telemetry = await probe.tick(ProbeRequest(runs), gpus=False, candidates=True)
+    finally:
+        subprocess.run([tmux, "kill-server"], env={**os.environ, **env}, check=False)
+    found = next(one for one in telemetry.candidates.value or () if one.cwd == str(tmp_path))
+    assert found.session == "exp_1"
+    assert found.logs[0] == str(tmp_path / "run.log")
+    assert [one.name for one in telemetry.sessions.value or () if one.kind == "tmux"] == ["exp_1"]
+    assert (truth(telemetry, "here").session_alive, truth(telemetry, "gone").session_alive) == (True, False)
+
+
+SMI = r"""
+case $* in
+  *query-compute-apps*) echo '4242, python, 1000, GPU-1111' ;;
+  *clocks_event_reasons*) echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2 ;;
+  *clocks_throttle_reasons*)
+    printf '%s' '0, NVIDIA A100, 55, 1024, 40960, 45, 250.5, GPU-1111, 00000000:01:00.0, '
+    echo '400.00, 1410, Disabled, 0, 0x0000000000000004' ;;
+  *) exit 9 ;;
+esac"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_cards_of_an_older_driver(shell: str, tmp_path: Path) -> None:
+    stand_in(tmp_path, "nvidia-smi", f"echo x >>{tmp_path}/calls\n{SMI}")
+    async with probing(ShellTransport(shell, with_path(tmp_path))) as probe:
+        first = await probe.tick(ProbeRequest(), filesystems=False)
+        await probe.tick(ProbeRequest(), filesystems=False)
+    assert first.gpus.value is not None
+    gpu = first.gpus.value[0]
+    assert (gpu.name, gpu.util_pct, gpu.mem_used_mib, gpu.power_limit_w) == ("NVIDIA A100", 55, 1024, 400)
+    assert gpu.throttle == ("sw_power_cap",)
+    assert first.gpu_processes.value is not None
+    assert first.gpu_processes.value[0].pid == 4242
+    # Two queries until the fields are known, and one list of processes; then one of each.
+    assert (tmp_path / "calls").read_text().count("x") == 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "why"),
+    [
+        ("echo 'No devices were found'; exit 6", (), ""),
+        ('echo "It couldn\'t communicate with the NVIDIA driver."; exit 9', None, "NVIDIA driver"),
+        ("echo boom; exit 3", None, "boom"),
+    ],
+)
+async def test_a_tool_that_refuses(text: str, gpus: tuple[()] | None, why: str, tmp_path: Path) -> None:
+    stand_in(tmp_path, "nvidia-smi", text)
+    async with probing(ShellTransport("dash", with_path(tmp_path))) as probe:
+        telemetry = await probe.tick(ProbeRequest(), filesystems=False)
+    assert telemetry.gpus.value == gpus
+    assert why in telemetry.gpus.reason
+    assert (telemetry.gpu_processes.value is None) == (gpus is None)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_plain_looks_start_no_process(shell: str) -> None:
+    """By the kernel's count of processes ever started; others raise it too, so the best of five counts."""
+    async with probing(ShellTransport(shell)) as probe:
+        await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
+        fewest = min([await _started_by(probe) for _ in range(5)])
+    assert fewest < 10  # ten looks
+
+
+async def _started_by(probe: Probe) -> int:
+    before = started_ever()
+    for _ in range(10):
+        await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
+    return started_ever() - before
+
+
+def started_ever() -> int:
+    lines = Path("/proc/stat").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("processes ")))
