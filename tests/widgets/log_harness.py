@@ -24,6 +24,7 @@ class HandBuffer:
         self.partial = LogText("")
         self.behind_bytes = 0
         self.file_bytes: int | None = None
+        self.forgot = False
 
     @property
     def end(self) -> int:
@@ -39,6 +40,9 @@ class HandBuffer:
     def add_older(self, *lines: str) -> None:
         self.lines[:0] = [LogText(line) for line in lines]
         self.base -= len(lines)
+
+    def forget_older(self) -> None:
+        self.forgot = True
 
     def add_gap(self, text: str) -> None:
         self.gaps[self.end] = LogGap(SafeText(text), 10)

@@ -23,16 +23,17 @@ def size(count: float | None, *, binary: bool = False) -> str:
     raise AssertionError("the last unit takes everything")
 
 
-def pair(used: float | None, limit: float | None, *, binary: bool = False) -> str:
-    """Used of limit, the unit once: ``71.2 / 80.0 GiB``."""
+def pair(used: float | None, limit: float | None, *, binary: bool = False, tight: bool = False) -> str:
+    """Used of limit, the unit once: ``71.2 / 80.0 GiB``, or `tight` without the blanks."""
+    joint = "/" if tight else " / "
     if used is None or limit is None:
-        return f"{size(used, binary=binary)} / {size(limit, binary=binary)}"
+        return f"{size(used, binary=binary)}{joint}{size(limit, binary=binary)}"
     whole = size(limit, binary=binary)
     figure, unit = whole.split(" ")
     step, units = (1024, _BINARY) if binary else (1000, _UNITS)
     scaled = used / step ** units.index(unit)
     digits = len(figure.partition(".")[2])
-    return f"{scaled:.{digits}f} / {figure} {unit}"
+    return f"{scaled:.{digits}f}{joint}{figure} {unit}"
 
 
 def percent(value: float | None) -> str:

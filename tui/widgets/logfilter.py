@@ -156,14 +156,16 @@ class FilterIndex:
 
     Args:
         filters: what is kept.
+        gaps: keep lines that stand for lost bytes whatever the filters say. A view does, a search does not.
 
     Attributes:
         kept: line numbers, rising.
         start, stop: the range of line numbers looked at so far.
     """
 
-    def __init__(self, filters: Filters) -> None:
+    def __init__(self, filters: Filters, *, gaps: bool = True) -> None:
         self.filters = filters
+        self._gaps = gaps
         self.kept: list[int] = []
         self.start = 0
         self.stop = 0
@@ -227,7 +229,8 @@ class FilterIndex:
     def _scan(self, buffer: Lines, start: int, stop: int, after: int) -> tuple[list[int], int]:
         """The kept numbers that lines in [start, stop) lead to, and where the last match's context ends."""
         filters, context = self.filters, self.filters.context
-        base, lines, gaps = buffer.base, buffer.lines, buffer.gaps
+        base, lines = buffer.base, buffer.lines
+        gaps = buffer.gaps if self._gaps else {}
         has_context = context > 0 and any(rule.keep for rule in filters.active)
         found: list[int] = []
         for number in range(start, stop):

@@ -121,5 +121,5 @@ def _separator(reader: LogReader, place: Row, glyphs: Glyphs) -> Line:
 
 def _gap(text: str, look: Look) -> Line:
     """Lost bytes: a rule through the log, so that nobody reads across it unawares."""
-    said = "  " + look.glyphs.rule * 2 + f" {text} "
+    said = "  " + look.glyphs.rule * 2 + f" {text.strip(' ─-')} "
     return ((said + look.glyphs.rule * max(0, look.width - cell_len(said)), "attention"),)

@@ -43,6 +43,7 @@ class Buffer(Lines, Protocol):
     def behind_bytes(self) -> int: ...
     @property
     def file_bytes(self) -> int | None: ...
+    def forget_older(self) -> None: ...
 
 
 class LogReader:
@@ -200,7 +201,7 @@ class LogReader:
         self._matches = None
         self.note = ""
         if pattern is not None:
-            self._matches = FilterIndex(Filters((Rule(pattern, keep=True),)))
+            self._matches = FilterIndex(Filters((Rule(pattern, keep=True),)), gaps=False)
             self._jump = (self._matches, "match", 0)
 
     def seek_match(self, direction: int) -> None:
@@ -214,7 +215,7 @@ class LogReader:
     def seek_error(self, direction: int) -> None:
         """Go to the next (1) or previous (-1) error-like line."""
         if self._errors is None:
-            self._errors = FilterIndex(Filters((Rule(ERROR_LIKE, keep=True),)))
+            self._errors = FilterIndex(Filters((Rule(ERROR_LIKE, keep=True),)), gaps=False)
         self._jump = (self._errors, "error-like line", direction)
         self.work(0)
 
@@ -255,6 +256,7 @@ class LogReader:
 
     def resume(self) -> None:
         self.place.resume()
+        self.buffer.forget_older()
         self._page = {}
         self.note = ""
 

@@ -40,10 +40,11 @@ def words(parts: Sequence[Span], width: int, glyphs: Glyphs) -> Line:
     return tuple(spans)
 
 
-def status_parts(reader: LogReader, asked: str = "") -> list[Span]:
+def status_parts(reader: LogReader, asked: str = "", *, live: bool = True) -> list[Span]:
     """How the view stands, most important first.
 
     Args:
+        live: whether the box can be heard; otherwise nobody knows how far behind these lines are.
         asked: what the view waits for, such as older lines from the spool.
     """
     buffer = reader.buffer
@@ -63,7 +64,7 @@ def status_parts(reader: LogReader, asked: str = "") -> list[Span]:
     if reader.filters.rules:
         parts += _filter_parts(reader)
     behind = buffer.behind_bytes
-    parts.append((f"behind {size(behind)}", "attention" if behind else ""))
+    parts.append((f"behind {size(behind)}", "attention" if behind else "") if live else ("behind n/a", "dim"))
     parts.append((f"file {size(buffer.file_bytes)}", ""))
     return parts
 

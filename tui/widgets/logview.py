@@ -93,6 +93,7 @@ class LogView(Lines, can_focus=True):
         self._title: tuple[Span, ...] = (("log", "title"),)
         self._word: Span = ("", "")
         self._empty: tuple[Line, ...] = ()
+        self._live = True
         self._strips: list[Strip] = []
         self._due: Timer | None = None
         self._painted_at = 0.0
@@ -108,11 +109,17 @@ class LogView(Lines, can_focus=True):
         self._fit_reader()
         self.paint()
 
-    def label(self, title: Sequence[Span], word: Span, empty: Sequence[Line] = ()) -> None:
-        """Set the words in the rule, and the lines that stand in for a log that has none."""
-        new = (tuple(title), word, tuple(empty))
-        if new != (self._title, self._word, self._empty):
-            self._title, self._word, self._empty = new
+    def label(
+        self, title: Sequence[Span], word: Span, empty: Sequence[Line] = (), *, live: bool = True
+    ) -> None:
+        """Set the words in the rule, and the lines that stand in for a log that has none.
+
+        Args:
+            live: whether the box can be heard now.
+        """
+        new = (tuple(title), word, tuple(empty), live)
+        if new != (self._title, self._word, self._empty, self._live):
+            self._title, self._word, self._empty, self._live = new
             self.changed()
 
     def changed(self) -> None:
@@ -194,7 +201,7 @@ class LogView(Lines, can_focus=True):
         self._fit_reader()
         if self.reader.filters.rules:
             top.append(filter_line(self.reader, width, look.glyphs))
-        status = words(status_parts(self.reader, self._asked()), width, look.glyphs)
+        status = words(status_parts(self.reader, self._asked(), live=self._live), width, look.glyphs)
         return [*body(self.reader, look, top, self._empty), look.strip(status)]
 
     def _style_of(self, name: str) -> Style:
@@ -331,6 +338,12 @@ class LogView(Lines, can_focus=True):
         """
         rule = Rule(pattern(typed), keep)
         self._move(lambda reader: reader.add_filter(rule))
+
+    def go(self, number: int) -> bool:
+        """Put the cursor on a line; False when it is not shown."""
+        went = self.reader is not None and self.reader.go(number)
+        self._touched()
+        return went
 
     def set_context(self, lines: int) -> None:
         """Show this many lines around each line that a filter keeps."""

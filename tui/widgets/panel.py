@@ -1,0 +1,199 @@
+"""A titled block of lines at the run screen's side. What it says is made by pure functions of a `Sight`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rich.cells import cell_len
+
+from tui.fleet.age import age_word, is_stale
+from tui.fleet.attention import Thresholds
+from tui.model.reading import Reading
+from tui.model.snapshot import BoxView, RunView
+from tui.model.telemetry import Telemetry
+from tui.widgets.figures import NA
+from tui.widgets.glyphs import UNICODE, Glyphs, glyphs_of
+from tui.widgets.lines import Line, Lines, Span, fit, length
+from tui.widgets.logstatus import title_line
+
+QUIET = ("", "strong", "under")
+"""Styles that turn dim when the values are old; alarms keep their colour, and the title says the age."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the panels are drawn from: one box, the run on it, and the moment."""
+
+    box: BoxView | None = None
+    run: RunView | None = None
+    now: float = 0.0
+    period_s: float = 2.0
+    glyphs: Glyphs = UNICODE
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        return self.box.telemetry if self.box else None
+
+    @property
+    def box_now(self) -> float:
+        """This moment by the box's clock, as far as its offset is known."""
+        host = self.telemetry.host.value if self.telemetry else None
+        return self.now + ((host.clock_offset_s if host else None) or 0.0)
+
+    def taken(self, reading: Reading[Any] | None) -> float | None:
+        """When a reading was taken: its own time, or its probe's."""
+        if reading is not None and reading.source is not None:
+            return reading.source.taken_at
+        return self.telemetry.taken_at if self.telemetry and reading is not None and reading.known else None
+
+    def simulates(self, what: str) -> bool:
+        """Whether a stand-in program answers for this part of the box."""
+        return self.box is not None and any(
+            what.casefold() in s.casefold() for s in self.box.instance.simulated
+        )
+
+
+def unread(sight: Sight, reading: Reading[Any] | None) -> str:
+    """Why there is no value to show."""
+    if sight.box is None:
+        return "this box is not in the fleet file"
+    if sight.telemetry is None or reading is None:
+        return "not probed yet"
+    return reading.reason or "not told"
+
+
+def na(why: str, width: int, glyphs: Glyphs, indent: int = 2) -> Line:
+    """A value that is not known, and why, in one line."""
+    head = " " * indent + NA
+    room = max(0, width - cell_len(head) - 2)
+    return ((head, "dim"), (f"  {fit(why, room, ellipsis=glyphs.ellipsis).rstrip()}" if why else "", "dim"))
+
+
+def apart(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
+    """Left and right ends of one line; the left one is cut when both do not fit."""
+    room = width - length(right)
+    kept: list[Span] = []
+    for text, style in left:
+        size = cell_len(text)
+        if size > room:
+            text = fit(text, max(0, room - 1), ellipsis=glyphs.ellipsis)
+            size = cell_len(text)
+        if text:
+            kept.append((text, style))
+        room -= size
+    return (*kept, (" " * max(0, room), ""), *right)
+
+
+def clipped(line: Line, width: int, glyphs: Glyphs) -> Line:
+    """A line that says so when it had to be cut."""
+    if length(line) <= width:
+        return line
+    spans: list[Span] = []
+    room = width
+    for text, style in line:
+        size = cell_len(text)
+        if size > room or (size == room and text is not line[-1][0]):
+            return (*spans, (fit(f"{text} ", room, ellipsis=glyphs.ellipsis) if room > 0 else "", style))
+        spans.append((text, style))
+        room -= size
+    return tuple(spans)
+
+
+def packed(head: Line, parts: Sequence[Line], width: int) -> Line:
+    """`head`, then as many whole parts as fit, most wanted first; the first one that does not fit ends it."""
+    spans = list(head)
+    used = length(head)
+    for i, part in enumerate(part for part in parts if part):
+        joint = "  " if i else ""
+        if used + len(joint) + length(part) > width:
+            break
+        spans += [(joint, ""), *part]
+        used += len(joint) + length(part)
+    return tuple(spans)
+
+
+class Panel(Lines, can_focus=True):
+    """Draws its title in a rule and its lines below; as high as they are."""
+
+    TITLE: ClassVar[str] = ""
+    MEANING: ClassVar[str] = ""
+    """What its values are, in a sentence, for *explain*."""
+    PERIODS: ClassVar[float] = 1.0
+    """Probe periods between two looks at what this panel shows; dearer sections are asked less often."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.sight = Sight()
+        self.away = False
+        """Set while another pane has the whole screen."""
+        self._height = 1
+
+    def apply(self, sight: Sight) -> None:
+        """Take in the newest picture."""
+        self.sight = sight
+        self.display = self.wanted(sight) and not self.away
+        self.draw()
+
+    def wanted(self, sight: Sight) -> bool:
+        """Whether there is anything to say; a panel without it takes no room."""
+        return True
+
+    def reading(self, sight: Sight) -> Reading[Any] | None:
+        """Where the panel's values come from."""
+        return None
+
+    def body(self, sight: Sight, width: int) -> list[Line]:
+        """The lines below the title."""
+        raise NotImplementedError
+
+    def title(self, sight: Sight) -> list[Span]:
+        """The words in the rule."""
+        return [(self.TITLE, "title")]
+
+    def word(self, sight: Sight) -> Span:
+        """The word at the rule's end: how old the values are."""
+        reading = self.reading(sight)
+        taken = sight.taken(reading)
+        if taken is None:
+            return ("not known", "dim")
+        period = sight.period_s * self.PERIODS
+        age = age_word(taken, sight.now, period)
+        return (f"stale {age}", "attention") if is_stale(taken, sight.now, period) else (age, "dim")
+
+    def draw(self) -> None:
+        """Bring the lines up to date."""
+        width = self.size.width
+        if not width:
+            return
+        sight = self.sight
+        title = self.title(sight)
+        if self.has_focus:
+            title = [(text, f"accent {style}") for text, style in title]
+        rule = title_line(title, self.word(sight), width, sight.glyphs)
+        if self.has_focus:
+            rule = ((sight.glyphs.cursor, "accent"), (rule[0][0][1:], rule[0][1]), *rule[1:])
+        body = self.body(sight, width)
+        if self.word(sight)[0].startswith("stale"):
+            body = [
+                tuple((text, "dim" if style in QUIET else style) for text, style in line) for line in body
+            ]
+        lines = [rule, *(clipped(line, width, sight.glyphs) for line in body)]
+        if len(lines) != self._height:
+            self._height = len(lines)
+            self.styles.height = self._height
+        self.show(lines)
+
+    def on_resize(self) -> None:
+        self.draw()
+
+    def on_mount(self) -> None:
+        self.sight = Sight(glyphs=glyphs_of(self))
+
+    def on_focus(self) -> None:
+        self.draw()
+
+    def on_blur(self) -> None:
+        self.draw()
