@@ -109,6 +109,7 @@ class LocalChannel:
         await asyncio.shield(_end(self._process))
         self._listening.cancel()
         self._told(None)
+        await _drain(self._process.stdout)
 
     @property
     def exit(self) -> int | None:
@@ -157,6 +158,14 @@ async def _collect(stream: asyncio.StreamReader | None, limit: int) -> tuple[byt
         truncated = truncated or len(data) > room
         kept += data[: max(0, room)]
     return bytes(kept), truncated
+
+
+async def _drain(stream: asyncio.StreamReader | None) -> None:
+    """Throw away what is left, so that the pipe is closed and not only forgotten. Bounded in time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_END_S):
+            while stream is not None and await stream.read(1 << 20):
+                pass
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
