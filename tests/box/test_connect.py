@@ -294,6 +294,8 @@ async def test_a_jump_host_has_its_own_identity_and_key(
     failure = await failing(desk, via, config)
     assert failure.state is LinkState.IDENTITY
     assert hop_name in failure.line
+    assert desk.trust.accept("box", jump.host_key_fingerprint, 5.0).name == hop_name
+    assert await works(await desk.connector(config).connect(via))
 
 
 async def test_the_link_is_lost_with_its_jump_host(sshd_factory: Callable[..., Sshd], desk: Desk) -> None:

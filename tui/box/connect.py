@@ -19,7 +19,7 @@ from tui.box.errors import unreachable
 from tui.box.secrets import Asker, NoAsker, Vault
 from tui.box.ssh_config import Route, parse_jump
 from tui.box.timing import Timing
-from tui.box.trust import TrustStore
+from tui.box.trust import JUMP_HOST, TrustStore
 from tui.model.command import CommandRecord
 from tui.model.failure import Failure
 from tui.model.instance import Endpoint, Instance
@@ -114,7 +114,7 @@ class Connector:
             tunnel: asyncssh.SSHClientConnection | None = None
             for hop in hops:
                 # Each hop is opened with its own keys, identity and keep-alive, never with the box's.
-                name = f"jump host {hop.host_key_alias or hop.host}:{hop.port}"
+                name = f"{JUMP_HOST}{hop.host_key_alias or hop.host}:{hop.port}"
                 tunnel = (await Login(self, name, instance.name, hop, gate, undo).connect(tunnel)).conn
                 undo.append(_closer(tunnel))
             login = Login(self, instance.name, instance.name, route, gate, undo)

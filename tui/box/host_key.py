@@ -52,7 +52,8 @@ class HostKeyCheck:
         self, name: str, where: str, *, pin: Pin | None, wanted: str | None, known: KnownKeys
     ) -> None:
         self._name, self._where, self._known = name, where, known
-        self._wanted = None if pin is not None and pin.how == OPERATOR else wanted
+        compared = pin is not None and pin.how == OPERATOR
+        self._wanted = wanted.strip().rstrip("=") if wanted and not compared else None
         self._pin = pin
         self.offered: str | None = None
         self.how: str | None = None

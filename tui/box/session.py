@@ -111,6 +111,7 @@ class SshTransport:
             self._later(process.end())
             raise TimeoutError(f"{self.name}: did not start within {timeout:g} s: {script.why}") from None
         except asyncio.CancelledError:
+            record.done(None, "cancelled")
             self._later(process.end())
             raise
         except Failure as failure:

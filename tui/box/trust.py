@@ -23,6 +23,9 @@ OPERATOR = "operator"
 KNOWN_HOSTS = "known_hosts"
 FLEET_FILE = "pinned in fleet.toml"
 
+JUMP_HOST = "jump host "
+"""Jump hosts are no instances; they are known by this and ``host:port``. No instance name holds a blank."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pin:
@@ -134,20 +137,21 @@ class TrustStore:
         self._offered[name] = (public_key, endpoint)
 
     def accept(self, name: str, fingerprint: str, now: float) -> Pin:
-        """The operator compared `fingerprint` and trusts it.
+        """The operator compared `fingerprint` and trusts it as the identity of `name`, or of its jump host.
 
         Raises:
             Failure: no such key was offered by the box since this program started.
         """
-        public_key, endpoint = self._offered.get(name, ("", ""))
-        if not public_key or fingerprint_of(public_key) != fingerprint:
-            raise Failure(
-                f"{name} has not shown a key with the fingerprint {fingerprint}.",
-                means="Nothing was changed.",
-                do="Connect again and compare the fingerprint that is shown then.",
-                code="key-not-offered",
-            )
-        return self.record(name, public_key, OPERATOR, now, endpoint=endpoint)
+        for known_as in (name, *(other for other in self._offered if other.startswith(JUMP_HOST))):
+            public_key, endpoint = self._offered.get(known_as, ("", ""))
+            if public_key and fingerprint_of(public_key) == fingerprint:
+                return self.record(known_as, public_key, OPERATOR, now, endpoint=endpoint)
+        raise Failure(
+            f"{name} has not shown a key with the fingerprint {fingerprint}.",
+            means="Nothing was changed.",
+            do="Connect again and compare the fingerprint that is shown then.",
+            code="key-not-offered",
+        )
 
     def forget(self, name: str) -> bool:
         """Drop the pin of `name`; receipts stay. Returns whether there was one."""
