@@ -159,6 +159,8 @@ def _line(line: str, among_others: bool) -> tuple[Fields | None, Secret | None]:
     if start is not None and not _quoted_value(line, start):
         return login_command.read(_tidy(_unwrapped(line, start)))
     line = _tidy(line)
+    if not line:
+        return None, None
     link = re.search(r"(?:^|(?<=[\s:]))(?:ssh|sftp)://\S+", line, re.IGNORECASE)
     if link:
         found, password = check.url(check.no_shell(link.group()))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
 from tui.model.text import SafeText, safe
 
 _UP = re.compile(r"\bup\s+(?P<span>.+?)(?=,?\s+\d+\s+users?\b|,?\s+load averages?|,\s*$|$)", re.IGNORECASE)
 _PART = re.compile(
-    r"(?P<count>\d+)\s*(?P<unit>years?|weeks?|days?|hours?|hrs?|hr|minutes?|mins?|min|seconds?|secs?|sec|s|天|小时|分钟)\b"
+    r"(?<!\d)(?P<count>\d{1,9})\s*(?P<unit>years?|weeks?|days?|hours?|hrs?|hr|minutes?|mins?|min|seconds?|secs?|sec|s|天|小时|分钟)\b"
 )
 _CLOCK = re.compile(r"(?<![\d:])(?P<hours>\d{1,3}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}))?(?![\d:])")
 _UNITS = {
@@ -26,10 +27,11 @@ _UNITS = {
 _LOAD = re.compile(r"load averages?:\s*(\d+[.,]\d+),?\s+(\d+[.,]\d+),?\s+(\d+[.,]\d+)", re.IGNORECASE)
 _USERS = re.compile(r"(\d+)\s+users?\b")
 _BOOT_ID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
-_BTIME = re.compile(r"^\s*btime\s+(\d{1,12})\s*$", re.MULTILINE)
+_BTIME = re.compile(r"^[ \t]*btime[ \t]+(\d{1,12})[ \t\r]*$", re.MULTILINE)
 _BOOTTIME = re.compile(r"\{\s*sec = (\d{1,12})\b")  # macOS: sysctl kern.boottime
 _WHO = re.compile(
-    r"(?:system boot|系统引导|reboot\s+~|Systemstart|démarrage système)\s+(?P<when>\S.*?)\s*$", re.MULTILINE
+    r"(?:system boot|系统引导|reboot\s+~|Systemstart|démarrage système)\s+(?P<when>\S.*?)[ \t\r]*$",
+    re.MULTILINE,
 )
 
 
@@ -44,7 +46,7 @@ class Uptime:
 
 def parse_uptime(text: str) -> Uptime | None:
     """``uptime`` of procps, busybox, BSD and macOS, and ``uptime -p``; None for anything else."""
-    for line in text.splitlines():
+    for line in lines(text):
         match = _UP.search(line)
         seconds = _span(match.group("span")) if match else None
         if seconds is None:
@@ -60,8 +62,6 @@ def _span(text: str) -> float | None:
     """Seconds of ``12 days,  2:03``, ``3 min``, ``1 hr, 5 secs`` or ``1 week, 2 hours``."""
     total, found = 0, False
     for part in _PART.finditer(text):
-        if len(part.group("count")) > 9:
-            return None
         total += int(part.group("count")) * _UNITS[part.group("unit")[0].lower()]
         found = True
     clock = _CLOCK.search(text)

@@ -9,12 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
 from tui.model.telemetry import Cpu, Memory
 
 # "No limit" in version 1 is LONG_MAX rounded down to a page, and pages differ; no machine has an exbibyte.
 _UNLIMITED = 1 << 60
-_KEYED = re.compile(r"^\s*([A-Za-z_][\w.:()/-]*)[ \t]+(-?\d+)\s*$", re.MULTILINE)
-_PSI = re.compile(r"^\s*(some|full)\s+avg10=([\d.]+)\s+avg60=([\d.]+)\s+avg300=([\d.]+)", re.MULTILINE)
+_KEYED = re.compile(r"^[ \t]*([A-Za-z_][\w.:()/-]{0,127})[ \t]+(-?\d{1,20})[ \t\r]*$", re.MULTILINE)
+_PSI = re.compile(
+    r"^[ \t]*(some|full)[ \t]+avg10=([\d.]{1,9}) avg60=([\d.]{1,9}) avg300=([\d.]{1,9})", re.MULTILINE
+)
 
 SINGLE_VALUES = frozenset(
     {
@@ -139,7 +142,7 @@ def parse_limit(text: str) -> int | None:
 
 def parse_keyed(text: str) -> dict[str, int]:
     """``name number`` per line, as in memory.events, memory.stat, cpu.stat. Other lines are passed over."""
-    return {name: int(number) for name, number in _KEYED.findall(text) if len(number) <= 20}
+    return {name: int(number) for name, number in _KEYED.findall(text)}
 
 
 def parse_cpu_max(text: str) -> float | None:
@@ -232,7 +235,9 @@ def named_blocks(text: str) -> dict[str, str]:
     """
     blocks: dict[str, str] = {}
     current = ""
-    for line in text.split("\n"):
+    for line in lines(text):
+        if len(line) > 512:
+            continue  # no such file has lines that long
         headed, prefixed = _HEADED.match(line), _PREFIXED.match(line)
         if headed:
             current = headed.group("name")

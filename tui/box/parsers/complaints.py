@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tui.box.parsers.lines import lines
 from tui.box.parsers.refusal import errno_of
 from tui.box.parsers.report import Output, Refusal
 from tui.model.text import safe
@@ -52,7 +53,7 @@ def complaint(output: Output, limited: bool = False) -> Refusal | None:
     """
     if limited and output.exit in _TIMEOUT_STATUS and not output.stdout.strip():
         return Refusal("timeout", safe("no answer in time"), answered=False)
-    for line in output.stderr.splitlines():
+    for line in lines(output.stderr):
         word = _word(line)
         if word:
             return Refusal(word, safe(line.strip(), 300))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tui.box.parsers.lines import lines
 from tui.box.parsers.report import Output, Refusal
 from tui.model.text import SafeText, safe
 
@@ -78,7 +79,7 @@ class PodReport:
 
 def refusal_of(output: Output) -> PodReport | None:
     """The report of a tool that answered with an error; None when it did not."""
-    for line in output.stderr.splitlines():
+    for line in lines(output.stderr):
         word = next((word for form, word in _ERRORS if form.search(line.strip())), None)
         if word == "not_found":
             return PodReport((), deleted=True, refusal=Refusal("not_found", safe(line.strip(), 300)))
@@ -230,13 +231,13 @@ def _docker(item: dict[str, Any]) -> Pod:
 
 def read_table(text: str) -> PodReport | None:
     """``kubectl get pods`` and ``docker ps -a``, with their header; None when it is neither."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    if not lines or not re.match(r"(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS|CONTAINER ID\s", lines[0]):
+    rows = [line for line in lines(text) if line.strip()]
+    if not rows or not re.match(r"(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS|CONTAINER ID\s", rows[0]):
         return None
-    starts = [match.start() for match in re.finditer(r"\S+(?: \S+)*", lines[0])]
-    titles = [lines[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    starts = [match.start() for match in re.finditer(r"\S+(?: \S+)*", rows[0])]
+    titles = [rows[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
     pods = []
-    for line in lines[1:]:
+    for line in rows[1:]:
         cells = [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
         row = dict(zip(titles, cells, strict=True))
         pods.append(_docker_row(row) if "CONTAINER ID" in row else _pod_row(row))
@@ -245,7 +246,11 @@ def read_table(text: str) -> PodReport | None:
 
 def read_bare_rows(text: str) -> PodReport | None:
     """``kubectl get pods --no-headers``."""
-    rows = re.findall(r"^(\S+)\s+(\d+/\d+)\s+(\S+)\s+(\d+)(?: \([^)]*\))?\s+\S+", text, re.MULTILINE)
+    rows = re.findall(
+        r"^(\S{1,253})[ \t]+(\d{1,4}/\d{1,4})[ \t]+(\S{1,64})[ \t]+(\d{1,9})(?: \([^)\n]*\))?[ \t]+\S",
+        text,
+        re.MULTILINE,
+    )
     names = ("NAME", "READY", "STATUS", "RESTARTS")
     return PodReport(tuple(_pod_row(dict(zip(names, row, strict=True))) for row in rows)) if rows else None
 
@@ -311,7 +316,7 @@ def _described(record: str) -> Pod:
         if last.get("Last State") == "Terminated"
         else {}
     )
-    restarts = re.search(r"^\s+Restart Count:\s+(\d{1,9})", head, re.MULTILINE)
+    restarts = re.search(r"^[ \t]+Restart Count:[ \t]+(\d{1,9})", head, re.MULTILINE)
     phase = top.get("Status", "").split()[0] if top.get("Status") else ""
     waiting = state.get("Reason", "") if state.get("State") == "Waiting" else ""
     stuck = re.search(r"FailedScheduling\s+.*?\s{2,}(\S+\s+)?(?P<text>\d+/\d+ nodes are available.*)", events)
@@ -348,7 +353,7 @@ def _block(text: str, title: str) -> dict[str, str]:
     )
     if match is None:
         return {}
-    inner = dict(re.findall(r"^\s+(\w[\w ]*):[ \t]+(\S.*?)[ \t]*$", match.group("rest"), re.MULTILINE))
+    inner = dict(re.findall(r"^[ \t]+(\w[\w ]*):[ \t]+(\S.*?)[ \t]*$", match.group("rest"), re.MULTILINE))
     return {title: match.group("value"), **inner}
 
 

@@ -76,7 +76,7 @@ _STATUS_FORMS = tuple(
         r"\bfailed with error code (?P<code>\d{1,3})\b",
     )
 )
-_KEYBOARD = re.compile(r"^\s*KeyboardInterrupt\b|^\^C\s*$", re.MULTILINE)
+_KEYBOARD = re.compile(r"^[ \t]*KeyboardInterrupt\b|^\^C[ \t\r]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

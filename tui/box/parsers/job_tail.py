@@ -10,6 +10,7 @@ from tui.box.parsers.command import CommandLine
 from tui.box.parsers.exits import Ending, find_ending, from_status
 from tui.model.text import SafeText, safe
 
+_MAX_ROW = 4096  # characters of the last state of a line
 _NOFILE = re.compile(
     r"Too many open files|received 0 items of ancdata|\bEMFILE\b|\[Errno 24\]", re.IGNORECASE
 )
@@ -77,6 +78,7 @@ def read_end(command: CommandLine, text: str, status: int | None) -> JobEnd:
         text: the last output.
         status: exit status of the line; None when not known.
     """
+    text = "\n".join(row.rstrip("\r").rpartition("\r")[2][:_MAX_ROW] for row in text.split("\n"))
     told = find_ending(text)
     own = from_status(status) if status is not None else Ending()
     signal = own.signal or (told.signal if told else None)

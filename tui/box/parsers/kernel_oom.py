@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from tui.box.parsers.lines import lines
 from tui.model.text import SafeText, safe
 
 HOST, CGROUP, OOMD = "host", "cgroup", "oomd"
@@ -43,7 +44,7 @@ _STATE = re.compile(r"task:(?P<name>.{1,64}?)\s+state:(?P<state>D)\S*\s+stack:\s
 _LOCKUP = re.compile(
     r"soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<name>.{1,64}?):(?P<pid>\d+)\]"
 )
-_FRAME = re.compile(r"\w+\+0x[0-9a-f]+(?:/0x[0-9a-f]+)?\s+\[(?P<module>[a-z_][\w-]*)")
+_FRAME = re.compile(r"\b\w+\+0x[0-9a-f]+(?:/0x[0-9a-f]+)?\s+\[(?P<module>[a-z_][\w-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def parse_kills(text: str) -> tuple[Kill, ...]:
     """Killed processes, in the order of the log; several lines about one of them are put together."""
     kills: list[Kill] = []
     memcg: SafeText | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines(text), start=1):
         limit = _LIMIT_OF.search(line)
         if limit:
             memcg = safe(limit.group("memcg"), 400)
@@ -146,7 +147,7 @@ def _joined(first: Kill, more: Kill) -> Kill:
 def parse_stuck(text: str) -> tuple[Stuck, ...]:
     """Tasks the kernel calls hung, with the driver in their stack where one is printed."""
     found: list[Stuck] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines(text), start=1):
         match = _BLOCKED.search(line) or _LOCKUP.search(line) or _STATE.search(line)
         if match and len(match.group("pid")) <= 10:
             known = match.groupdict()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
+
 Figure = int | str | None
 """A count in the table's unit, a human figure such as ``2.8Gi``, or None where the tool gives none."""
 
@@ -56,7 +58,7 @@ def parse_free(text: str, unit: str = "kb") -> MemoryTable | None:
         unit: of the counts, from the options (`free_unit`).
     """
     header, rows = "", list[tuple[str, list[str]]]()
-    for line in text.splitlines():
+    for line in lines(text):
         match = _LABEL.match(line)
         values = match.group("values").split() if match else []
         if match and 2 <= len(values) <= 7 and all(_VALUE.match(value) for value in values):
@@ -98,7 +100,7 @@ def parse_meminfo(text: str) -> MemoryTable | None:
     """``/proc/meminfo`` in KiB; None when it is none. Kernels before 3.14 have no MemAvailable."""
     found: dict[str, int] = {}
     for name, number in re.findall(
-        r"^\s*([A-Za-z]\w*(?:\([\w]+\))?):\s+(\d{1,19})(?: kB)?\s*$", text, re.MULTILINE
+        r"^[ \t]*([A-Za-z]\w{0,63}(?:\(\w+\))?):[ \t]+(\d{1,19})(?: kB)?[ \t\r]*$", text, re.MULTILINE
     ):
         found.setdefault(name, int(number))
     if not any(name in found for name in ("MemTotal", "MemFree", "MemAvailable", "SwapTotal")):

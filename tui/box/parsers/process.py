@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
 from tui.box.parsers.ps_table import Proc, program_name
 from tui.model.telemetry import ProcessInfo
 from tui.model.text import SafeText, safe
@@ -158,7 +159,7 @@ def process_info(
 
 def parse_proc_status(text: str) -> Proc | None:
     """``/proc/PID/status``; None when it is none."""
-    found = dict(re.findall(r"^(\w+):[ \t]*(.*?)\s*$", text, re.MULTILINE))
+    found = dict(re.findall(r"^(\w{1,64}):[ \t]*([^\n]{0,4096}?)[ \t\r]*$", text, re.MULTILINE))
     if not re.fullmatch(r"\d{1,10}", found.get("Pid", "")):
         return None
     rss = re.match(r"(\d{1,18}) kB", found.get("VmRSS", ""))
@@ -195,8 +196,8 @@ class Holder:
 def parse_fuser(text: str) -> tuple[Holder, ...]:
     """``fuser``, plain and ``-v``, with or without the device names it prints on stderr. Each pid once."""
     found: dict[int, Holder] = {}
-    for line in text.splitlines():
-        row = re.match(r"(?:\S.*?:)?\s*(\S+)\s+(\d{1,10})\s+([A-Za-z.]{2,8})\s+(\S.*?)\s*$", line)
+    for line in lines(text):
+        row = re.match(r"(?:/\S{0,255}:)?\s*(\S+)\s+(\d{1,10})\s+([A-Za-z.]{2,8})\s+(\S.*?)\s*$", line)
         if row:
             user, pid, access, cmd = row.groups()
             found.setdefault(int(pid), Holder(int(pid), program_name(cmd), safe(user, 64), safe(access, 16)))
@@ -211,9 +212,9 @@ def parse_fuser(text: str) -> tuple[Holder, ...]:
 def parse_lsof(text: str) -> tuple[Holder, ...]:
     """``lsof FILE``: the processes that have it open, each once."""
     found: dict[int, Holder] = {}
-    for line in text.splitlines():
+    for line in lines(text):
         row = re.match(
-            r"(\S.*?)\s+(\d{1,10})\s+(?:\d{1,10}\s+)?(\S+)\s+(\w+|\d+[rwu-]?\w?)\s+[A-Z]{3,4}\s", line
+            r"(\S.{0,63}?)\s+(\d{1,10})\s+(?:\d{1,10}\s+)?(\S+)\s+(\w+|\d+[rwu-]?\w?)\s+[A-Z]{3,4}\s", line
         )
         if row:
             cmd, pid, user, descriptor = row.groups()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
 from tui.model.text import SafeText, safe
 
 # Column titles and -o keywords, by what they mean to us; None for those we only step over.
@@ -115,8 +116,7 @@ def parse_ps(text: str, asked: Sequence[str] | None = None) -> tuple[Proc, ...] 
     pattern = _pattern(columns) if columns else None
     found: list[Proc] = []
     header_seen, rows = False, 0
-    for line in text.split("\n"):
-        line = line.rstrip("\r")
+    for line in lines(text):
         if not line.strip():
             continue
         titles = _header(line)
@@ -248,7 +248,7 @@ def _size_kb(text: str | None) -> int | None:
 def parse_pgrep(text: str) -> tuple[Proc, ...]:
     """``pgrep -a``, ``-l`` and plain, and ``pidof``: a pid per line or word, then a name or command line."""
     found = []
-    for line in text.splitlines():
+    for line in lines(text):
         match = re.match(r"\s*(\d{1,10})\s+(?!\d+(?:\s+\d+)*\s*$)(\S.*)$", line)
         if match:
             args = match.group(2).strip()

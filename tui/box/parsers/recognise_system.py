@@ -26,6 +26,7 @@ from tui.box.parsers.complaints import complaint
 from tui.box.parsers.containers import PodReport
 from tui.box.parsers.job_tail import JobEnd, read_end
 from tui.box.parsers.kernel_oom import Kill, Stuck, parse_kills, parse_stuck, stack_module
+from tui.box.parsers.lines import lines
 from tui.box.parsers.memory import MemoryTable, free_unit, parse_free, parse_meminfo
 from tui.box.parsers.process import Holder, Listing
 from tui.box.parsers.report import Output, Refusal
@@ -117,11 +118,11 @@ def read_system(
 
 def _foreign_ssh(output: Output) -> SshTrouble | None:
     """ssh's own complaint although the command line does not show that ssh ran it."""
-    if output.exit == 255 and re.search(
-        r"^(?:ssh: |kex_exchange|\S+@\S+: Permission denied \()", output.stderr, re.MULTILINE
-    ):
-        return classify(output.stderr, output.exit)
-    return None
+    if output.exit != 255:
+        return None
+    own = re.compile(r"ssh: |kex_exchange_identification|[^\s@]{1,64}@\S{1,255}: Permission denied \(")
+    complained = any(own.match(line) for line in lines(output.stderr)[:100])
+    return classify(output.stderr, output.exit) if complained else None
 
 
 def _merged(one: SystemReport, other: SystemReport) -> SystemReport:
@@ -293,9 +294,9 @@ def _read_paths(paths: list[str], output: Output, files: dict[str, str]) -> Syst
     """What the files at `paths` say; contents of control group files are gathered in `files`."""
     names = [_known_name(path) for path in paths]
     single = [name for name in names if name in cgroup.SINGLE_VALUES]
-    lines = [line for line in output.stdout.split("\n") if line.strip()]
-    if len(single) == len(lines) and len(single) > 1:
-        files.update(zip(single, lines, strict=True))
+    rows = [line for line in lines(output.stdout) if line.strip()]
+    if len(single) == len(rows) and len(single) > 1:
+        files.update(zip(single, rows, strict=True))
     else:
         files.update(
             {name: output.stdout for name in names if name in cgroup.SINGLE_VALUES or name in cgroup.TABLES}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tui.box.parsers.exits import from_pair
+from tui.box.parsers.lines import lines
 from tui.box.parsers.report import Output, Refusal
 from tui.model.telemetry import Session
 from tui.model.text import SafeText, safe
@@ -147,7 +148,7 @@ def seconds(text: str) -> int | None:
 
 def refusal_of(output: Output) -> Refusal | None:
     """Why a Slurm tool gave no answer; None when it did."""
-    for line in output.stderr.splitlines() or output.stdout.splitlines()[:3]:
+    for line in lines(output.stderr) if output.stderr.strip() else lines(output.stdout)[:3]:
         for form, word in _ERRORS:
             if form.search(line) and (output.stderr or "error" in line.lower()):
                 return Refusal(word, safe(line.strip(), 300))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
+from tui.box.parsers.lines import lines
 from tui.box.parsers.slurm import Job, Node, SlurmReport, job_of, split_steps
 from tui.model.text import safe
 
@@ -26,16 +28,16 @@ _JOB_FIELDS = {
 def pairs(record: str) -> tuple[dict[str, str], dict[str, int]]:
     """Keys with their values, and with the line of the record (from 0) each stands on."""
     values: dict[str, str] = {}
-    lines: dict[str, int] = {}
-    for number, line in enumerate(record.split("\n")):
+    places: dict[str, int] = {}
+    for number, line in enumerate(lines(record)):
         place = 0
         while match := _KEY.search(line, place):
             key, start = match.group(1), match.end()
             end = _value_end(line, key, start, single="\n" not in record.strip())
             values.setdefault(key, line[start:end].strip())
-            lines.setdefault(key, number)
+            places.setdefault(key, number)
             place = max(end, start)
-    return values, lines
+    return values, places
 
 
 def _value_end(line: str, key: str, start: int, single: bool) -> int:
@@ -54,15 +56,15 @@ def read_show(text: str) -> SlurmReport:
     """``scontrol show job`` and ``show node``, one or several records, also one per line (``-o``)."""
     jobs, nodes = [], []
     starts = [match.start() for match in re.finditer(r"^(?:JobId|NodeName)=", text, re.MULTILINE)]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         record = text[start:end].rstrip("\n")
-        values, lines = pairs(record)
+        values, places = pairs(record)
         first = text.count("\n", 0, start) + 1
         if "JobId" in values:
-            job = _job(values, first + lines.get("JobState", 0))
+            job = _job(values, first + places.get("JobState", 0))
             jobs += [job] if job else []
         else:
-            nodes.append(_node(values, first + lines.get("State", 0)))
+            nodes.append(_node(values, first + places.get("State", 0)))
     if nodes:
         return SlurmReport(jobs=None, nodes=tuple(nodes))
     return (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tui.box.parsers.command import Invocation
+from tui.box.parsers.lines import lines
 from tui.box.parsers.slurm import STATES, Job, SlurmReport, job_of, split_steps
 
 # squeue -o letters, squeue -O and sacct -o names, and headers, by our names.
@@ -28,6 +29,7 @@ _FORMS = {
     "exit": r"\d+:\d+", "restarts": r"\d+", "number": r"\d+",
 }  # fmt: skip
 _FREE = frozenset({"name", "reason", "place", "comment", "nodes", "workdir", "stdout"})
+_LONGEST_FIELD = 100  # lines; a comment or an administrator's note
 _ROW_START = re.compile(r"\s*\d+(?:_(?:\d+|\[[^\]]*\]))?(?:\+\d+)?(?:\.[\w+]+)?\s*\Z")
 _SQUEUE = ("id", "partition", "name", "user", "state", "time", "number", "place")
 _SACCT = ("id", "name", "partition", "skip", "number", "state", "exit")
@@ -75,7 +77,7 @@ def _named(titles: Sequence[str]) -> tuple[str, ...]:
 
 
 def _header(text: str, separator: str | None = None) -> tuple[str, ...] | None:
-    line = next((line for line in text.split("\n") if line.strip()), "")
+    line = next((line for line in lines(text) if line.strip()), "")
     titles = [title.strip().upper() for title in (line.split(separator) if separator else line.split())]
     if not {"JOBID", "JOBIDRAW", "JOBARRAYID", "ARRAY_JOB_ID", "STATE", "ST"} & set(titles):
         return None
@@ -88,14 +90,13 @@ def _header(text: str, separator: str | None = None) -> tuple[str, ...] | None:
 def _by_separator(text: str, columns: Sequence[str], separator: str) -> SlurmReport:
     """Rows of separated fields. The last field, and a comment, may run over several lines."""
     rows: list[Job] = []
-    record, start = "", 0
-    lines = text.rstrip("\n").split("\n") if text.strip() else []
-    for number, line in enumerate(lines, start=1):
+    record, start = list[str](), 0
+    for number, line in enumerate(lines(text.rstrip("\n")), start=1):
         if _starts_row(line, columns, separator):
             _take(record, columns, separator, start, rows)
-            record, start = line, number
-        elif record:
-            record += "\n" + line
+            record, start = [line], number
+        elif 0 < len(record) < _LONGEST_FIELD:
+            record.append(line)
     _take(record, columns, separator, start, rows)
     return split_steps(rows)
 
@@ -108,7 +109,8 @@ def _starts_row(line: str, columns: Sequence[str], separator: str) -> bool:
     return place < len(fields) and bool(_ROW_START.match(fields[place]))
 
 
-def _take(record: str, columns: Sequence[str], separator: str, line: int, rows: list[Job]) -> None:
+def _take(rows_of_it: list[str], columns: Sequence[str], separator: str, line: int, rows: list[Job]) -> None:
+    record = "\n".join(rows_of_it)
     if not record:
         return
     fields = (
@@ -129,7 +131,7 @@ def _by_ruler(text: str, ruler: re.Match[str]) -> SlurmReport:
     columns = _named([above[start:end] or "skip" for start, end in spans])
     first = text.count("\n", 0, ruler.end()) + 2
     rows = []
-    for number, line in enumerate(text[ruler.end() :].split("\n")[1:], start=first):
+    for number, line in enumerate(lines(text[ruler.end() :])[1:], start=first):
         values = {
             column: line[a:b] for column, (a, b) in zip(columns, spans, strict=False) if column != "skip"
         }
@@ -151,7 +153,7 @@ def _by_pattern(text: str, columns: Sequence[str]) -> SlurmReport:
         seen.add(column)
     pattern = re.compile(r"^\s*" + r"\s+".join(parts) + r"\s*$")
     rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines(text), start=1):
         match = pattern.match(line)
         job = job_of(match.groupdict(), number) if match else None
         if job:
@@ -166,7 +168,7 @@ def _loose(text: str) -> SlurmReport:
         rf"^\s*(?P<id>\d+(?:_(?:\d+|\[[^\]]*\]))?)\b.*?\b(?P<state>{words})\b.*?(?P<place>\([^()]*\)|\S+)\s*$"
     )
     rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines(text), start=1):
         match = form.match(line)
         job = job_of(match.groupdict(), number) if match else None
         if job:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from tui.box.parsers.lines import lines
 from tui.model.text import SafeText, safe
 
 
@@ -111,12 +112,13 @@ _FORMS: tuple[tuple[re.Pattern[str], Trouble, str], ...] = tuple(
          r"|Could not (?:open|create) .*ControlPath", _L, "configuration"),
     )
 )  # fmt: skip
-_METHODS = re.compile(r"Permission denied \(([\w,@.-]+)\)")
-_OFFENDING = re.compile(r"Offending (?:\S+ )?key in \S.*?:(\d{1,9})\b")
+_METHODS = re.compile(r"Permission denied \(([\w,@.-]{1,512})\)")
+_OFFENDING = re.compile(r"Offending (?:\S{1,32} )?key in \S.{0,1024}?:(\d{1,9})\b")
 _NOISE = re.compile(
     r"^(?:debug\d|Warning: Permanently added|Pseudo-terminal will not|Warning: Identity file|\*\* )"
 )
 _OWN_STATUS = 255
+_MOST_LINES = 500
 
 
 def classify(text: str, status: int | None = None) -> SshTrouble | None:
@@ -126,15 +128,16 @@ def classify(text: str, status: int | None = None) -> SshTrouble | None:
         text: standard error, or the text of an exception.
         status: exit status of the program: 255 is ssh's own, anything else comes from the far side.
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line.strip())]
+    said = [line.strip() for line in lines(text)[:_MOST_LINES]]
+    said = [line for line in said if line and not _NOISE.match(line)]
     own = status in {None, _OWN_STATUS}
     for form, kind, detail in _FORMS:
         if not own and kind in {Trouble.UNREACHABLE, Trouble.DROPPED}:
             continue  # a program over there that reached nobody; we did reach it
-        line = next((line for line in lines if form.search(line)), None)
+        line = next((line for line in said if form.search(line)), None)
         if line is not None:
             return SshTrouble(kind, detail, _methods(text), _known_hosts_line(text), safe(line, 300))
-    if status == _OWN_STATUS and not lines:
+    if status == _OWN_STATUS and not said:
         return SshTrouble(Trouble.DROPPED, "silent")
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tui.box.parsers.lines import lines
 from tui.box.parsers.report import NOTHING
 from tui.model.telemetry import Session
 from tui.model.text import SafeText, safe
@@ -91,8 +92,8 @@ def parse_list(text: str, layout: str | None = None, utf8: bool = False) -> tupl
     """
     pattern = _compiled(layout) if layout else _LISTED
     found = []
-    for line in text.split("\n"):
-        match = pattern.match(line.rstrip("\r"))
+    for line in lines(text):
+        match = pattern.match(line)
         if match and line.strip():
             found.append(_formatted(match) if layout else _built_in(match, utf8))
     return tuple(found)
@@ -178,7 +179,9 @@ def read_client(
     return TmuxReport(() if status == 0 and not stdout.strip() else None)
 
 
-_SCREEN = re.compile(r"^\s+\d{1,10}\.(\S+)\s.*\((Attached|Detached|Multi, [ad]\w+|Dead \?*)\)", re.MULTILINE)
+_SCREEN = re.compile(
+    r"^[ \t]+\d{1,10}\.(\S{1,256})[ \t].{0,200}\((Attached|Detached|Multi, [ad]\w+|Dead \?*)\)", re.MULTILINE
+)
 
 
 def read_screen(text: str) -> TmuxReport:
