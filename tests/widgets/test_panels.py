@@ -21,9 +21,9 @@ from tui.widgets.figures import NA, compact, pair, percent, size
 from tui.widgets.gauge import gauge
 from tui.widgets.glyphs import ASCII, UNICODE
 from tui.widgets.gpu_panel import gpu_lines, gpu_summary
-from tui.widgets.lines import Line, length
+from tui.widgets.lines import Line, clip, length
 from tui.widgets.memory_panel import memory_lines, memory_summary
-from tui.widgets.panel import Sight, apart, clipped, packed
+from tui.widgets.panel import Sight, apart, packed
 from tui.widgets.process_panel import process_lines
 from tui.widgets.run_head import head_lines
 from tui.widgets.strip import columns, history
@@ -98,7 +98,7 @@ def test_a_gauge_that_is_not_known_has_a_reason_and_no_bar() -> None:
 @given(st.one_of(st.none(), st.floats()), st.integers(1, 120), st.floats(0, 100), st.sampled_from(GLYPHS))
 def test_gauges_are_as_wide_as_asked(pct: float | None, width: int, tick: float, glyphs: object) -> None:
     line = gauge("inodes", pct, "192k/200k  96 %", width, glyphs, tick_pct=tick)  # type: ignore[arg-type]
-    assert length(clipped(line, width, UNICODE)) <= width
+    assert length(clip(line, width)) <= width
     if width >= 27:
         assert length(line) == width
 
@@ -248,7 +248,7 @@ def test_no_line_is_wider_than_its_pane(
     panels = (gpu_lines, disk_lines, memory_lines, checkpoint_lines, process_lines)
     lines = [line for panel in panels for line in panel(seen, width)]
     for line in lines:
-        assert length(clipped(line, width, seen.glyphs)) <= width
+        assert length(clip(line, width)) <= width
     for line in (*summary_lines(seen, width), *head_lines(seen, name, name, width)):
         assert length(line) <= max(width, 20)
 
@@ -265,4 +265,3 @@ def test_parts_that_do_not_fit_are_left_out_whole() -> None:
     line = packed(head, [(("aaaa", ""),), (), (("bbbb", ""),)], 10)
     assert text([line]) == "head aaaa"
     assert text([apart((("name", ""),), (("right", ""),), 8, UNICODE)]) == "n… right"
-    assert text([clipped((("abcdef", ""), ("ghi", "")), 7, UNICODE)]) == "abcdef…"

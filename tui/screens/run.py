@@ -62,7 +62,8 @@ class RunScreen(LogActions):
         self.box_name = box
         self.read_only = read_only
         self._zoomed: Widget | None = None
-        self._drawn = (0, 0)  # the snapshot's identity and the second of the last picture
+        self._drawn: FleetSnapshot | None = None
+        self._drawn_at = 0
 
     def compose(self) -> ComposeResult:
         yield Lines(id="head")
@@ -103,9 +104,10 @@ class RunScreen(LogActions):
             self._open_log()
         if self.run_name in log_runs:
             self.log_view.changed()
-        moment = (id(snapshot), int(self.host.clock()))
-        if moment != self._drawn:  # a chatty log publishes ten times a second, the panels change seldom
-            self._drawn = moment
+        moment = int(self.host.clock())
+        # A chatty log publishes ten times a second; what stands beside it changes seldom.
+        if snapshot is not self._drawn or moment != self._drawn_at:
+            self._drawn, self._drawn_at = snapshot, moment
             self._draw()
 
     def sight(self) -> Sight:

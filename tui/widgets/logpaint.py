@@ -16,6 +16,10 @@ from tui.widgets.logplace import SEPARATOR, Row
 from tui.widgets.logreader import ERROR_LIKE, LogReader
 from tui.widgets.logrows import Overlay, cells_of, exact, row, window
 
+MATCH = Style(reverse=True)
+KEPT = Style(underline=True)
+"""Text that the search and a keep filter found: told without colour, so that it shows in every theme."""
+
 GUTTER = 2
 """Cells left of the text: the cursor, and a mark or a sign for error-like lines."""
 
@@ -94,9 +98,9 @@ def _overlays(reader: LogReader, number: int, text: str, look: Look) -> list[Ove
         found.append(Overlay(0, len(text), look.style("dim")))
     for rule in filters.active:
         if rule.keep:
-            found += [Overlay(a, b, look.style("filtered")) for a, b in rule.pattern.spans(text)]
+            found += [Overlay(a, b, KEPT) for a, b in rule.pattern.spans(text)]
     if reader.search is not None:
-        found += [Overlay(a, b, look.style("match")) for a, b in reader.search.spans(text)]
+        found += [Overlay(a, b, MATCH) for a, b in reader.search.spans(text)]
     return found
 
 

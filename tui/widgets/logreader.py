@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +14,11 @@ from tui.widgets.logfilter import FilterIndex, Filters, Lines, Pattern, Rule
 from tui.widgets.logplace import Place, Row, Shown
 from tui.widgets.logrows import Decoded, breaks, decode
 
-SLICE = 2000
-"""Lines looked at in one go: a few milliseconds, so that a cold regex never holds up a key."""
+BUDGET_S = 0.006
+"""Time for looking at lines in one go, so that a cold regex never holds up a key."""
+
+CHUNK = 200
+"""Lines looked at between two looks at the clock."""
 
 _CACHED = 1024
 
@@ -167,21 +171,28 @@ class LogReader:
 
     # --- bringing indexes up to date ---------------------------------------------------------------
 
-    def work(self, most: int = SLICE) -> bool:
-        """Look at up to `most` lines for each index that is wanted; True when all are up to date."""
-        done = True
-        if self.filtered:
-            done &= self._filter.advance(self.buffer, most)
-        if self._matches is not None:
-            done &= self._matches.advance(self.buffer, most)
-        if self._jump is not None:
+    def work(self, budget_s: float = BUDGET_S) -> bool:
+        """Look at lines for the indexes that are wanted, for as long as the budget lasts.
+
+        Returns:
+            True when all are up to date.
+        """
+        until = time.perf_counter() + budget_s
+        wanted = [self._filter] if self.filtered else []
+        wanted += [self._matches] if self._matches is not None else []
+        wanted += [self._jump[0]] if self._jump is not None and self._jump[0] is not self._matches else []
+        done = all(self._catch_up(index, until) for index in wanted)
+        if self._jump is not None and done:
             index, what, direction = self._jump
-            if index.advance(self.buffer, most):
-                self._jump = None
-                self._land(index, what, direction)
-            else:
-                done = False
+            self._jump = None
+            self._land(index, what, direction)
         return done
+
+    def _catch_up(self, index: FilterIndex, until: float) -> bool:
+        while not index.advance(self.buffer, CHUNK if time.perf_counter() < until else 0):
+            if time.perf_counter() >= until:
+                return False
+        return True
 
     # --- filters and search --------------------------------------------------------------------------
 
@@ -210,14 +221,12 @@ class LogReader:
             self.note = "no search yet: / starts one"
             return
         self._jump = (self._matches, "match", direction)
-        self.work(0)
 
     def seek_error(self, direction: int) -> None:
         """Go to the next (1) or previous (-1) error-like line."""
         if self._errors is None:
             self._errors = FilterIndex(Filters((Rule(ERROR_LIKE, keep=True),)), gaps=False)
         self._jump = (self._errors, "error-like line", direction)
-        self.work(0)
 
     def _land(self, index: FilterIndex, what: str, direction: int) -> None:
         """Put the cursor on the nearest shown line of `index` in this direction."""
@@ -355,7 +364,7 @@ class LogReader:
 
     def all_text(self) -> list[SafeText]:
         """Every line that the filters keep, for a file."""
-        while self.filtered and not self._filter.advance(self.buffer, SLICE):
+        while self.filtered and not self._filter.advance(self.buffer, CHUNK):
             pass
         shown = self.shown()
         return [plain(self.text(shown[i])) for i in range(len(shown))]

@@ -164,3 +164,37 @@ def exact(segments: list[Segment], width: int, base: Style) -> list[Segment]:
 def _literal(text: str) -> str:
     """The last gate before the terminal: not a control code passes, whatever the buffer holds."""
     return text if text.isprintable() else safe(text, len(text))
+
+
+def changed(old: Strip, new: Strip) -> tuple[int, int]:
+    """Where two rows of a pane differ, as (first cell, cells); no cells where they do not.
+
+    Rows of a log that scrolls by are much alike: the clock they begin with, the blanks they end in. Those
+    cells need not cross a slow line again.
+    """
+    if old == new:
+        return 0, 0
+    if old.cell_length != new.cell_length:
+        return 0, new.cell_length
+    before, after = list(old), list(new)
+    head = _alike(before, after)
+    tail = _alike([_turned(s) for s in reversed(before)], [_turned(s) for s in reversed(after)])
+    return head, max(1, new.cell_length - head - tail)
+
+
+def _alike(one: list[Segment], other: list[Segment]) -> int:
+    """Cells at the start that are the same in both."""
+    cells = 0
+    for a, b in zip(one, other, strict=False):
+        if a == b:
+            cells += a.cell_length
+            continue
+        if a.style == b.style and a.text.isascii() and b.text.isascii():
+            pairs = zip(a.text, b.text, strict=False)
+            cells += next((i for i, (x, y) in enumerate(pairs) if x != y), min(len(a.text), len(b.text)))
+        break
+    return cells
+
+
+def _turned(segment: Segment) -> Segment:
+    return Segment(segment.text[::-1], segment.style)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
@@ -25,6 +25,7 @@ from tui.widgets.lines import Line, Lines, Span
 from tui.widgets.logfilter import Filters, Rule, pattern
 from tui.widgets.logpaint import GUTTER, Look, body, filled
 from tui.widgets.logreader import Buffer, LogReader
+from tui.widgets.logrows import changed
 from tui.widgets.logstatus import filter_line, status_parts, title_line, words
 from tui.widgets.moves import move_bindings
 
@@ -52,12 +53,7 @@ class LogView(Lines, can_focus=True):
         Binding("Y", "copy_page", "copy the lines in view", show=False),
         *(Binding(str(n), f"toggle_filter({n})", f"filter {n} on or off", show=False) for n in range(1, 10)),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"logview--match", "logview--filtered"}
-    DEFAULT_CSS = """
-    LogView { height: 1fr; }
-    LogView > .logview--match { text-style: reverse; }
-    LogView > .logview--filtered { text-style: underline; }
-    """
+    DEFAULT_CSS = "LogView { height: 1fr; }"
 
     class Copy(Message):
         """The operator wants this text in the clipboard; `what` names it in a sentence."""
@@ -143,9 +139,14 @@ class LogView(Lines, can_focus=True):
             return
         self._painted_at = time.monotonic()
         old, self._strips = self._strips, self._draw()
-        pairs = zip(old, self._strips, strict=False)
-        changed = [y for y, (before, after) in enumerate(pairs) if before != after]
-        self.repaint([*changed, *range(len(old), len(self._strips))])
+        width = self.size.width
+        regions = [Region(0, y, width, 1) for y in range(len(old), len(self._strips))]
+        for y, (before, after) in enumerate(zip(old, self._strips, strict=False)):
+            start, cells = changed(before, after)
+            if cells:
+                regions.append(Region(start, y, cells, 1))
+        if regions:
+            self.refresh(*regions)
 
     def _touched(self) -> None:
         """A key changed the view: look at a slice at once, and draw."""
@@ -194,7 +195,7 @@ class LogView(Lines, can_focus=True):
 
     def _draw(self) -> list[Strip]:
         width, height = self.size
-        look = Look(width, height, glyphs_of(self), self.rich_style, self._style_of, self.has_focus)
+        look = Look(width, height, glyphs_of(self), self.rich_style, self.span_style, self.has_focus)
         top = [title_line(self._title, self._word, width, look.glyphs)]
         if self.reader is None:
             return filled([*top, *self._empty], height, look)
@@ -203,11 +204,6 @@ class LogView(Lines, can_focus=True):
             top.append(filter_line(self.reader, width, look.glyphs))
         status = words(status_parts(self.reader, self._asked(), live=self._live), width, look.glyphs)
         return [*body(self.reader, look, top, self._empty), look.strip(status)]
-
-    def _style_of(self, name: str) -> Style:
-        if name in ("match", "filtered"):
-            return self.get_component_rich_style(f"logview--{name}", partial=True)
-        return self.span_style(name)
 
     # --- the reader's place -------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import Telemetry
 from tui.widgets.figures import NA
 from tui.widgets.glyphs import UNICODE, Glyphs, glyphs_of
-from tui.widgets.lines import Line, Lines, Span, fit, length
+from tui.widgets.lines import Line, Lines, Span, clip, fit, length
 from tui.widgets.logstatus import title_line
 
 QUIET = ("", "strong", "under")
@@ -85,21 +85,6 @@ def apart(left: Line, right: Line, width: int, glyphs: Glyphs) -> Line:
             kept.append((text, style))
         room -= size
     return (*kept, (" " * max(0, room), ""), *right)
-
-
-def clipped(line: Line, width: int, glyphs: Glyphs) -> Line:
-    """A line that says so when it had to be cut."""
-    if length(line) <= width:
-        return line
-    spans: list[Span] = []
-    room = width
-    for text, style in line:
-        size = cell_len(text)
-        if size > room or (size == room and text is not line[-1][0]):
-            return (*spans, (fit(f"{text} ", room, ellipsis=glyphs.ellipsis) if room > 0 else "", style))
-        spans.append((text, style))
-        room -= size
-    return tuple(spans)
 
 
 def packed(head: Line, parts: Sequence[Line], width: int) -> Line:
@@ -180,7 +165,7 @@ class Panel(Lines, can_focus=True):
             body = [
                 tuple((text, "dim" if style in QUIET else style) for text, style in line) for line in body
             ]
-        lines = [rule, *(clipped(line, width, sight.glyphs) for line in body)]
+        lines = [rule, *(clip(line, width, sight.glyphs.ellipsis) for line in body)]
         if len(lines) != self._height:
             self._height = len(lines)
             self.styles.height = self._height
