@@ -10,9 +10,7 @@ from tui.model.telemetry import Gpu
 
 _TEMPERATURE = re.compile(r"(\d+(?:\.\d+)?)\s*°?[cC]\b")
 _POWER = re.compile(r"(\d+(?:\.\d+)?)\s*W\b")
-_PERF = re.compile(
-    r"\s(\S+)\s+(?:auto|manual|high|low|normal|perf_determinism|stable_\w+|profile_\w+|unknown|N/A)\s"
-)
+_CONCISE = {"Fan": "fan_pct", "PwrCap": "power_limit_w", "VRAM%": "mem_used_pct", "GPU%": "util_pct"}
 _PAIR = re.compile(
     r"\|\s*(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?P<name>.+?)\s*\|\s*(?:\d+\s*%|N/A)\s+"
     r"(?P<temp>\d+(?:\.\d+)?\s*°C|N/A)\s+(?P<ecc>\d+|N/A)\s+(?P<power>\d+|N/A)/(?P<limit>\d+|N/A)\s*W?\s*\|"
@@ -43,25 +41,24 @@ def amd_table_gpus(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _concise(text: str) -> tuple[Gpu, ...] | None:
-    """rocm-smi's *Concise Info*. Its last two columns are VRAM% and GPU%, the first is the card."""
+    """rocm-smi's *Concise Info*. Only its columns on the right are one word each: counted from there."""
     found: list[Gpu] = []
-    inside = False
+    header: list[str] = []
     for line in lines(text):
         words = line.split()
         if "VRAM%" in words and "GPU%" in words:
-            inside = True
-            swapped = words.index("VRAM%") > words.index("GPU%")
-        elif inside and len(words) >= 6 and re.match(r"\d{1,3}\Z", words[0]):
-            temperature, powers, fan = _TEMPERATURE.search(line), _POWER.findall(line), _PERF.search(line)
-            share, use = words[-2:] if not swapped else (words[-1], words[-2])
-            raw = {
-                "index": words[0],
+            header = words
+        elif header and len(words) >= 6 and re.match(r"\d{1,3}\Z", words[0]):
+            raw = {"index": words[0]}
+            for heading, name in _CONCISE.items():
+                place = header.index(heading) - len(header) if heading in header else 0
+                if place and -place < len(words):
+                    raw[name] = words[place]
+            left = " ".join(words[1 : header.index("SCLK") - len(header)] if "SCLK" in header else words[1:])
+            temperature, power = _TEMPERATURE.search(left), _POWER.search(left)
+            raw |= {
                 "temp_c": temperature[1] if temperature else "N/A",
-                "power_w": powers[0] if powers else "N/A",
-                "power_limit_w": powers[-1] if len(powers) > 1 else "N/A",
-                "fan_pct": fan[1] if fan else "N/A",
-                "mem_used_pct": share,
-                "util_pct": use,
+                "power_w": power[1] if power else "N/A",
             }
             found.append(build_gpu(raw, len(found), "amd"))
     return tuple(found) or None

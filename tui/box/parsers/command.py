@@ -62,14 +62,27 @@ class Invocation:
         return any(re.match(r"-[A-Za-z]+\Z", arg) and name[1:] in arg[1:] for arg in self.args)
 
     def value(self, *names: str) -> str | None:
-        """The value of an option: ``--name=value``, ``--name value`` or ``-n value``; None when not given."""
+        """An option's value, as ``--name=value``, ``--name value``, ``-n value``, ``-nvalue``, ``-xn value``."""
         for place, arg in enumerate(self.args):
+            following = self.args[place + 1] if place + 1 < len(self.args) else None
             for name in names:
-                if arg.startswith(name + "="):
-                    return arg[len(name) + 1 :]
-                if arg == name and place + 1 < len(self.args):
-                    return self.args[place + 1]
+                found = _value(arg, name, following)
+                if found is not None:
+                    return found
         return None
+
+
+def _value(arg: str, name: str, following: str | None) -> str | None:
+    """The value that `arg`, perhaps with the argument after it, gives to the option `name`."""
+    if arg == name:
+        return following
+    if arg.startswith(name + "="):
+        return arg[len(name) + 1 :]
+    if name.startswith("--") or arg.startswith("--"):
+        return None
+    if arg.startswith(name):
+        return arg[len(name) :]
+    return following if re.match(rf"-[A-Za-z]+{name[1:]}\Z", arg) else None
 
 
 @dataclass(frozen=True, slots=True)

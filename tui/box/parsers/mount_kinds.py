@@ -9,9 +9,12 @@ from tui.box.parsers.report import Mount
 from tui.model.telemetry import Filesystem
 
 PSEUDO = frozenset(
-    "proc sysfs cgroup cgroup2 devpts mqueue securityfs debugfs tracefs pstore bpf configfs fusectl hugetlbfs "
-    "binfmt_misc nsfs rpc_pipefs nfsd selinuxfs efivarfs autofs devtmpfs udev none".split()
-)
+    {
+        "proc", "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "securityfs", "debugfs", "tracefs",
+        "pstore", "bpf", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "nsfs", "rpc_pipefs", "nfsd",
+        "selinuxfs", "efivarfs", "autofs", "devtmpfs", "devfs", "udev", "none",
+    }
+)  # fmt: skip
 """Types (and the names such mounts have instead of a device) of what is no storage."""
 READ_ONLY_BY_NATURE = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "udf", "cvmfs2", "fuse.cvmfs2"})
 
@@ -97,7 +100,8 @@ _STILL_INODES = 1_000_000
 def _is_short(mount: Mount) -> bool:
     shown = mount.shown
     if (
-        mount.device.startswith("/dev/loop")
+        mount.device in PSEUDO
+        or mount.device.startswith("/dev/loop")
         or (shown.fstype or "") in READ_ONLY_BY_NATURE
         or shown.capacity_meaningless
     ):

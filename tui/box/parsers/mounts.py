@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tui.box.parsers.lines import lines
@@ -34,11 +34,15 @@ _FINDMNT_ROW = re.compile(
 _MAX_DEPTH = 64
 
 
-def read_mounts(text: str) -> FsReport:
-    """Every mount of whichever form `text` has; of several on one path the last, which covers the others."""
+def read_mounts(text: str, columns: Sequence[str] = ()) -> FsReport:
+    """Every mount of whichever form `text` has; of several on one path the last, which covers the others.
+
+    Args:
+        columns: those that findmnt was asked for, in order; they need no headline then.
+    """
     found: dict[str, Mount] = {}
     overmounted = 0
-    rows = list(_json_rows(text)) or list(_line_rows(text))
+    rows = list(_json_rows(text)) or list(_line_rows(text, columns))
     for row in rows:
         mount = _mount(row)
         overmounted += mount.path in found
@@ -104,19 +108,24 @@ def _with_figures(mount: Mount, row: Mapping[str, str]) -> Mount:
     return replace(mount, shown=shown, figures=(one, two, three))
 
 
-def _line_rows(text: str) -> Iterator[dict[str, str]]:
-    table: list[str] = []
+def _line_rows(text: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    table = list(columns)
     for line in lines(text):
         if _FINDMNT_HEADER.match(line) and not line.startswith("/"):
             table = line.split()
             continue
-        row = _pairs(line) or _matched(line, _FSTAB_LINE, _MOUNTINFO, _MOUNT_LINE, _MOUNT_BSD)
+        row = _pairs(line) or _matched(line, *_forms(line))
         if row is None and table:
             row = _table_row(line, table)
         elif row is None:
             row = _matched(_TREE_MARKS.sub("", line, count=1), _FINDMNT_ROW)
         if row is not None:
             yield row
+
+
+def _forms(line: str) -> tuple[re.Pattern[str], ...]:
+    """The forms a line may have, told by its end: options in brackets only where a bracket closes it."""
+    return (_MOUNT_LINE, _MOUNT_BSD) if line.rstrip().endswith((")", "]")) else (_FSTAB_LINE, _MOUNTINFO)
 
 
 def _matched(line: str, *patterns: re.Pattern[str]) -> dict[str, str] | None:
@@ -139,7 +148,7 @@ def _pairs(line: str) -> dict[str, str] | None:
     return row if row.get("target", "").startswith("/") else None
 
 
-def _table_row(line: str, header: list[str]) -> dict[str, str] | None:
+def _table_row(line: str, header: Sequence[str]) -> dict[str, str] | None:
     cells = _TREE_MARKS.sub("", line, count=1).split()
     if len(cells) != len(header):
         return None

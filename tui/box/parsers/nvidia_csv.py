@@ -133,7 +133,7 @@ def read_tables(text: str, asked: Sequence[Query]) -> tuple[Table, ...]:
     headers = [False] * len(asked)
     place = 0
     for line in lines(text):
-        parts = [part.strip() for part in line.split(",")]
+        parts = line.split(",")
         header = _header(parts)
         if header is not None:
             place = _place_of(header, current, place, rows, headers)
@@ -155,14 +155,14 @@ def read_tables(text: str, asked: Sequence[Query]) -> tuple[Table, ...]:
 def guess_query(text: str) -> Query | None:
     """The query whose header stands in `text`, for output of a script that does not tell its query."""
     for line in lines(text)[:50]:
-        header = _header([part.strip() for part in line.split(",")])
+        header = _header(line.split(","))
         if header is not None:
             return Query("processes" if "pid" in header else "gpus", header)
     return None
 
 
 def _header(parts: list[str]) -> tuple[str, ...] | None:
-    names = tuple(_UNIT.sub("", part) for part in parts)
+    names = tuple(_UNIT.sub("", part.strip()) for part in parts)
     if not all(_HEADER_CELL.match(name) for name in names):
         return None
     known = [name for name in names if name in _GPU_COLUMNS or name in _PROCESS_COLUMNS or "." in name]
@@ -204,8 +204,8 @@ def _cell_name(column: str, lists: str) -> str | None:
 
 def _row(parts: list[str], query: Query) -> dict[str, str] | None:
     names = [_cell_name(column, query.lists) for column in query.columns]
-    parts = _rejoined(parts, names)
-    if len(parts) != len(names) or not parts:
+    parts = [part.strip() for part in _rejoined(parts, names)]
+    if len(parts) != len(names) or not any(parts):
         return None
     checked = 0
     for name, part in zip(names, parts, strict=True):
@@ -235,7 +235,7 @@ def _rejoined(parts: list[str], names: list[str | None]) -> list[str]:
     if surplus <= 0 or len(wide) != 1:
         return parts
     at = wide[0]
-    return [*parts[:at], ", ".join(parts[at : at + surplus + 1]), *parts[at + surplus + 1 :]]
+    return [*parts[:at], ",".join(parts[at : at + surplus + 1]), *parts[at + surplus + 1 :]]
 
 
 def _fits(name: str | None, part: str) -> bool | None:

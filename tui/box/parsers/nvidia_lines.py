@@ -69,6 +69,8 @@ def dmon_gpus(text: str) -> tuple[Gpu, ...] | None:
     """The last sample of every card of ``nvidia-smi dmon``; None if there is none."""
     found: dict[int, Gpu] = {}
     for columns, row in _monitored(text):
+        if "pid" in columns:
+            continue  # pmon: shares of single processes
         raw = {_DMON[name]: cell for name, cell in zip(columns, row, strict=True) if name in _DMON}
         gpu = build_gpu(raw, 0)
         found[gpu.index] = gpu

@@ -29,9 +29,10 @@ _LOAD = re.compile(r"(?P<util>\d+\s*%|N/A|ERR!|\[?Unknown Error\]?)\s+(?P<mode>.
 _MIG_ID = re.compile(r"(\d+)\s+(\d+|N/A)\s+(\d+|N/A)\s+(\d+)\Z")
 _MIG_LOAD = re.compile(r"\d+\s+(?P<ecc>\d+|N/A|ERR!)\Z")
 _PROCESS = re.compile(
-    r"(?P<gpu>\d{1,3})\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?(?P<pid>\d{1,10})\s+(?P<kind>[CGM+]+)\s+"
+    r"(?P<gpu>\d{1,3})\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?(?P<pid>\d{1,10})\s+(?:(?P<kind>[CGM+]+)\s+)?"
     r"(?P<name>.*?)\s*(?P<mem>\d+\s*[KMG]i?B|N/A|\[N/A\]|\[Insufficient Permissions\]|Function Not Found)?\Z"
 )
+_MAX_WIDTH = 512  # the widest table has 104 columns
 _DRIVER = re.compile(r"\b(?:Driver|KMD) Version:\s*(\d[\w.]*)")
 _CUDA = re.compile(r"\bCUDA(?: UMD)? Version:\s*(\d[\w.]*)")
 
@@ -45,7 +46,7 @@ def table_versions(text: str) -> tuple[SafeText | None, SafeText | None]:
 def _boxes(line: str) -> list[str] | None:
     """The cells of a table line, or None if it is a rule or no table line."""
     stripped = line.strip()
-    if len(stripped) < 2 or not (stripped.startswith("|") and stripped.endswith("|")):
+    if not 2 <= len(stripped) <= _MAX_WIDTH or not (stripped.startswith("|") and stripped.endswith("|")):
         return None
     inner = stripped[1:-1]
     if not inner.strip("-=+| "):
@@ -151,7 +152,7 @@ def table_processes(text: str) -> tuple[GpuProcess, ...] | None:
         boxes = _boxes(line)
         if not boxes:
             continue
-        if re.match(r"(?:Compute )?Processes:", boxes[0]):
+        if re.match(r"(?:Compute p|P)rocesses:", boxes[0]):
             inside = seen = True
             found = []  # a later table is a later sample
         elif inside:
@@ -164,7 +165,7 @@ def table_processes(text: str) -> tuple[GpuProcess, ...] | None:
                         mem_used_mib=cells.number(process["mem"] or "", "mib"),
                         command=safe(cells.words_or_none(process["name"]) or ""),
                         gpu_index=int(process["gpu"]),
-                        kind=safe(process["kind"]),
+                        kind=safe(process["kind"] or ""),
                     )
                 )
     return tuple(found) if seen else None

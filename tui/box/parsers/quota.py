@@ -29,10 +29,6 @@ _XFS_FILES = re.compile(r"\s+(?P<used>\S+)\s+(?P<soft>\S+)\s+(?P<hard>\S+)\s+\d+
 _GPFS_HEAD = re.compile(
     r"\s*Filesystem\s+(?:Fileset\s+)?type\s+(?P<unit>KB|blocks|MB|GB|TB)\b", re.IGNORECASE
 )
-_BEEGFS_ROW = re.compile(
-    r"\s*(?P<name>[^|]*?)\s*\|\s*(?P<id>\d+)\s*\|\|\s*(?P<used>[^|]+?)\s*\|\s*(?P<hard>[^|]+?)\s*\|\|"
-    r"\s*(?P<files>[^|]+?)\s*\|\s*(?P<files_hard>[^|]+?)\s*\Z"
-)
 _NO_GRACE = frozenset({"-", "none", "", "-none-", "--------", "0"})
 _GPFS_UNIT = {"kb": 1024, "blocks": 1024, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 
@@ -234,7 +230,8 @@ def _gpfs(text: str) -> Iterator[Quota]:
 
 
 def _beegfs(text: str) -> Iterator[Quota]:
-    for match in map(_BEEGFS_ROW.match, lines(text)):
-        if match:
-            space, files = (match["used"], "-", match["hard"]), (match["files"], "-", match["files_hard"])
-            yield _make(match["name"], space, files, block=1)
+    """``name | id || used | hard || used | hard``."""
+    for line in lines(text):
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 8 and not cells[2] and not cells[5] and re.match(r"\d+\Z", cells[1]):
+            yield _make(cells[0], (cells[3], "-", cells[4]), (cells[6], "-", cells[7]), block=1)

@@ -90,7 +90,7 @@ def _kernel(job: _Job) -> KernelReport | None:
     events = gpu_events(job.output.stdout)
     refusal = job.silence(tool)
     if refusal is None and not events:
-        refusal = kernel_log_refusal(job.output.stderr if job.output.stdout.strip() else job.output.both)
+        refusal = kernel_log_refusal(job.output.both)
     filtered = job.command.piped or bool(job.command.of(*_FILTERS))
     if refusal is None and not job.output.stdout.strip() and not filtered:
         refusal = Refusal("no_kernel_log", SafeText("the kernel log is empty here"), answered=False)
@@ -110,7 +110,8 @@ def _fs(job: _Job) -> FsReport | None:
     if not calls and not lists:
         return None
     if not calls:
-        report = read_mounts(job.output.stdout)
+        asked = next((call.value("-o", "--output") for call in job.command.of("findmnt")), None)
+        report = read_mounts(job.output.stdout, asked.upper().split(",") if asked else ())
     else:
         report = read_df(job.output.stdout, job.output.stderr, calls)
         if lists:

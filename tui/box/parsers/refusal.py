@@ -69,6 +69,10 @@ _AMD: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("no_devices", re.compile(r"No AMD GPUs? (?:specified|devices|were|found)|No GPUs? (?:were )?found")),
 )
+# The log itself may hold such sentences about other things; those of its readers begin with their name.
+_OF_A_READER = re.compile(
+    r"(?:\S*/)?(?:dmesg|journalctl|cat|tail|head|grep|busybox|sudo): |No journal files|Failed to "
+)
 _KERNEL_LOG = re.compile(
     r"read kernel buffer failed|klogctl|/dev/kmsg: |Operation not permitted|Permission denied|"
     r"insufficient permissions|No journal files were (?:found|opened)|不允许的操作|权限不够|"
@@ -165,7 +169,8 @@ def amd_refusal(text: str) -> Refusal | None:
 
 def kernel_log_refusal(text: str) -> Refusal | None:
     """Why a kernel log cannot be read, if `text` says so."""
-    sentence = _sentence(text, _KERNEL_LOG)
+    said = "\n".join(line for line in lines(text) if _OF_A_READER.match(line))
+    sentence = _sentence(said, _KERNEL_LOG)
     return Refusal("no_kernel_log", safe(sentence), answered=False) if sentence else None
 
 

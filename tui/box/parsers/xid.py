@@ -32,7 +32,7 @@ _LINK = re.compile(r"\b[Ll]ink (?:ID )?(\d{1,3})\b")
 _PENDING = re.compile(r"marked for remapping|reset gpu to activate|remapping pending", re.IGNORECASE)
 _REMAP_FAILED = re.compile(r"Row Remapper.*(?:fail|unable|error)|failed to (?:record|remap)", re.IGNORECASE)
 _DRIVER = re.compile(
-    r"NVRM: (?:loading|version:?) ?NVIDIA UNIX (?:Open )?(?:\S+ )?Kernel Module(?: for \S+)?\s+(\d[\d.]*)"
+    r"NVRM:? (?:loading|version:?) ?NVIDIA UNIX (?:Open )?(?:\S+ )?Kernel Module(?: for \S+)?\s+(\d[\d.]*)"
 )
 _CONSEQUENCE = frozenset({45, 154})
 _NEAR = 3  # lines one sentence of the driver spreads over
