@@ -458,8 +458,8 @@ async def test_cancelling_leaves_no_connection(sshd: Sshd, desk: Desk) -> None:
         connecting = asyncio.ensure_future(desk.connector().connect(instance(sshd)))
         await asyncio.sleep(delay)
         connecting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await connecting
+        with suppress(asyncio.CancelledError):
+            await (await connecting).close()  # the last one may have been quicker
     await asyncio.sleep(0.2)
     assert sshd.kill_sessions() == 0
 
