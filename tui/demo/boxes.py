@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,8 @@ class Plan:
         pause_s: seconds between training steps at speed 1.
         figures: small files the job writes at each step.
         inode_cap: files the box's data disk admits; 0 for no simulated cap.
-        cut_every_s: how often its link breaks at speed 1; 0 for never.
+        cut_every_s: how often its link breaks; 0 for never. Longer than a link must live to count as healthy,
+            or the back-off would grow with every cut.
         finished: the job ends at once and is sealed into ``export/``.
     """
 
@@ -51,7 +52,7 @@ PLANS = (
     Plan("inodes-4090", "autodl", "spiral-vis", "NVIDIA GeForce RTX 4090", 24564, 1.98, "CNY", 7.5,
          figures=3, inode_cap=4000),
     Plan("flaky-h100", "runpod", "spiral-wide", "NVIDIA H100 80GB HBM3", 81559, 2.39, rented_hours=29.0,
-         cut_every_s=40.0),
+         cut_every_s=90.0),
     Plan("done-a10", "ssh", "spiral-done", "NVIDIA A10", 23028, 0.75, rented_hours=3.0,
          epochs=25, pause_s=0.0, finished=True),
 )  # fmt: skip
@@ -90,7 +91,7 @@ class Box:
         for folder in (self.out, sim, self.home / "bin"):
             folder.mkdir(parents=True)
         (sim / "name").write_text(plan.gpu)
-        (sim / "uuid").write_text(f"GPU-sim-{hashlib.sha256(plan.name.encode()).hexdigest()[:12]}")
+        (sim / "uuid").write_text(f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, plan.name)}")
         (sim / "mib").write_text(str(plan.mib))
         shutil.copy(ROOM / "trainer.py", self.home / "train.py")
         shutil.copy(ROOM / "standins" / "nvidia-smi", self.home / "bin" / "nvidia-smi")

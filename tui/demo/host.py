@@ -31,7 +31,6 @@ class Host:
 
     def __init__(self, root: Path, *, seed: int, speed: float) -> None:
         self.root = root
-        self.speed = speed
         self._random = random.Random(seed)
         self._boxes = [Box(plan, root, seed=seed + n, speed=speed) for n, plan in enumerate(PLANS)]
         self._servers: dict[str, BoxServer] = {}
@@ -94,12 +93,13 @@ class Host:
     async def _cut(self, box: Box) -> None:
         """Break the link now and then, and stay deaf for a few seconds."""
         server = self._servers[box.plan.name]
+        await asyncio.sleep(self._random.uniform(15, 25))
         while True:
-            await asyncio.sleep(box.plan.cut_every_s / self.speed * self._random.uniform(0.6, 1.4))
             server.deaf = True
             server.cut()
-            await asyncio.sleep(self._random.uniform(2, 6) / self.speed)
+            await asyncio.sleep(self._random.uniform(3, 6))
             server.deaf = False
+            await asyncio.sleep(box.plan.cut_every_s * self._random.uniform(0.8, 1.2))
 
     async def close(self) -> None:
         """End servers, jobs and whatever was started on a box, then remove the directory."""
