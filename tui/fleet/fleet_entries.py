@@ -57,6 +57,7 @@ class InstanceEntry(Entry):
     currency: Annotated[str, AfterValidator(rules.currency)] = "USD"
     rented_at: Moment | None = None
     ends_at: Moment | None = None
+    simulated: list[Label] = Field(default_factory=list, max_length=8)
 
     @model_validator(mode="after")
     def _agrees(self) -> InstanceEntry:
@@ -102,6 +103,7 @@ class InstanceEntry(Entry):
             currency=self.currency,
             rented_at=_epoch(self.rented_at) if self.rented_at else None,
             ends_at=_epoch(self.ends_at) if self.ends_at else None,
+            simulated=tuple(self.simulated),
         )
 
 

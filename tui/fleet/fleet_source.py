@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tui.fleet import fleet_file, profiles, settings
 from tui.fleet.paths import Paths, shipped
-from tui.fleet.platform_facts import PlatformFacts, next_clock
+from tui.fleet.platform_facts import next_clock
 from tui.model.event import FleetChanged
 from tui.model.failure import Failure
-from tui.model.instance import Instance
 from tui.model.run import RunSpec
 
 
@@ -20,15 +19,16 @@ class FleetFile:
     where: Paths
 
     def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]:
-        """Instances and runs with what their profiles add, and what was wrong with the rest."""
+        """Instances and runs with their platforms' clocks, and what was wrong with the rest."""
         loaded = settings.load(self.where.fleet_file)
         found = profiles.load(shipped("profiles"), self.where.profiles)
         facts = found.plain()
-        instances = tuple(_with_mounts(i, facts.get(i.platform)) for i in loaded.instances)
         clocks = tuple(
-            (i.name, clock) for i in instances if (clock := next_clock(facts.get(i.platform), i)) is not None
+            (i.name, clock)
+            for i in loaded.instances
+            if (clock := next_clock(facts.get(i.platform), i)) is not None
         )
-        return FleetChanged(instances, loaded.runs, clocks), (*loaded.problems, *found.problems)
+        return FleetChanged(loaded.instances, loaded.runs, clocks), (*loaded.problems, *found.problems)
 
     def add_run(self, spec: RunSpec) -> None:
         """Write a run down. Raises Failure."""
@@ -48,11 +48,3 @@ class FleetFile:
         instance = next((i for i in settings.load(self.where.fleet_file).instances if i.name == box), None)
         if instance is not None and instance.host_key not in (None, fingerprint):
             fleet_file.set_host_key(self.where.fleet_file, box, fingerprint)
-
-
-def _with_mounts(instance: Instance, facts: PlatformFacts | None) -> Instance:
-    """The platform's own mounts are always looked at, besides those the operator names."""
-    if facts is None:
-        return instance
-    extra = tuple(m for m in facts.watch_mounts if m not in instance.mounts)
-    return replace(instance, mounts=(*instance.mounts, *extra))
