@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -18,6 +19,7 @@ from tui.model.command import Command, LoadOlder, SearchLog
 from tui.model.log import LogBatch, SearchHit, SearchResult
 from tui.model.snapshot import FleetSnapshot
 from tui.model.text import LogText, SafeText
+from tui.screens.fleet import FleetScreen
 from tui.screens.run import RunScreen
 from tui.widgets.disk_panel import DiskPanel
 from tui.widgets.footer import Footer
@@ -42,12 +44,22 @@ async def opened(
 ) -> AsyncIterator[tuple[RgtApp, RunScreen, Pilot[int]]]:
     app = RgtApp(fixture.store(picture), read_only=read_only, glyphs=glyphs)
     async with app.run_test(size=size, notifications=True) as pilot:
+        await ready(app, pilot)
         app.open_run(fixture.BOX, run)
         await pilot.pause(0.1)
         screen = app.screen
         assert isinstance(screen, RunScreen)
         yield app, screen, pilot
         assert not app.faults
+
+
+async def ready(app: RgtApp, pilot: Pilot[int]) -> None:
+    """Wait for the fleet view, which comes after the first frame."""
+    for _ in range(200):
+        if isinstance(app.screen, FleetScreen):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("the fleet view did not come")
 
 
 def shown(screen: RunScreen) -> str:
@@ -215,6 +227,7 @@ async def test_older_lines_are_asked_of_the_spool() -> None:
     buffer.base = 100
     app = RgtApp(store)
     async with app.run_test(size=(80, 24)) as pilot:
+        await ready(app, pilot)
         app.open_run(fixture.BOX, fixture.RUN)
         await pilot.pause(0.1)
         commands(store)
@@ -329,3 +342,18 @@ async def test_the_screen_survives_every_size() -> None:
             rows = shown(screen).split("\n")
             assert {cell_len(row) for row in rows} == {size[0]}
         await asyncio.sleep(0)
+
+
+async def test_saving_writes_what_the_filters_keep_and_says_where(tmp_path: Path) -> None:
+    async with opened((120, 40)) as (app, screen, pilot):
+        await typed(pilot, "i", "INFO")
+        await typed(pilot, "ctrl+s", str(tmp_path / "kept.log"))
+        await pilot.pause(0.2)
+        lines = (tmp_path / "kept.log").read_text().splitlines()
+        assert len(lines) == 40  # every INFO line, and the gap that no filter hides
+        assert "\x1b" not in "".join(lines)
+        assert f"40 lines saved to {tmp_path}" in toasts(app)
+        await typed(pilot, "ctrl+s", str(tmp_path / "kept.log"))
+        await pilot.pause(0.2)
+        assert "exists; nothing was written" in toasts(app)
+        assert screen.is_current

@@ -135,6 +135,14 @@ class LogActions(View):
         else:
             self.host.say("This line is not in memory; y copies it from here.")
 
+    @on(LogView.Save)
+    def _save_lines(self, message: LogView.Save) -> None:
+        """The app writes the file: screens touch nothing on this computer."""
+        try:
+            self.host.say(self.host.save_lines(message.lines, message.path, f"{message.run}.log"))
+        except Failure as failure:
+            self.host.say(failure.line, "attention")
+
     @on(LogView.Copy)
     def _copy_text(self, message: LogView.Copy) -> None:
         if message.text:
