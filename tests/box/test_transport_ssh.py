@@ -281,7 +281,7 @@ async def test_a_cancelled_run_ends_on_the_box_and_frees_its_session(sshd: Sshd,
     await box.close()
 
 
-async def test_a_thousand_small_commands_leak_nothing(sshd: Sshd, desk: Desk) -> None:
+async def test_a_hundred_small_commands_leak_nothing(sshd: Sshd, desk: Desk) -> None:
     box = await desk.connector().connect(instance(sshd))
     for _ in range(10):
         await asyncio.gather(*(box.run(Script("echo hi | cat")) for _ in range(10)))

@@ -1,4 +1,4 @@
-"""Why a connection could not be made: each kind of failure as one sentence and one decision about retrying."""
+"""Why a connection could not be made: each kind of failure as one sentence, and whether to try again."""
 
 from __future__ import annotations
 
