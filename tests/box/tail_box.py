@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from tui.box.transport import Channel, Completed, LinkLost, Script, Transport
 from tui.model.log import LogBatch, LogState
 
 SHELLS = ("dash", "bash", "busybox")
-_APPLETS = ("ls", "dd", "find", "head", "tail", "grep", "cut", "wc", "uname", "cat")
+_APPLETS = ("ls", "dd", "find", "head", "tail", "grep", "cut", "tr", "wc", "uname", "cat")
 
 
 class ShellChannel:
@@ -49,12 +50,9 @@ class ShellChannel:
     async def close(self) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(2):
-                await self.process.wait()
-        if self.process.returncode is None:
-            self.process.kill()
-            await self.process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its dd may be waiting for us to read
+        await self.process.communicate()
 
     def cut(self) -> None:
         self._cut.set()
@@ -89,6 +87,7 @@ class ShellBox:
         return await asyncio.create_subprocess_exec(
             *self._argv, *[word.decode() for word in script.argv()[1:]], cwd=self.home, env=self._env,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
+            start_new_session=True,
         )  # fmt: skip
 
     async def open(self, script: Script, *, timeout: float = 15.0) -> Channel:
@@ -101,7 +100,12 @@ class ShellBox:
     ) -> Completed:
         began = time.monotonic()
         process = await self._start(script)
-        out, _ = await process.communicate(stdin)
+        try:
+            out, _ = await process.communicate(stdin)
+        except asyncio.CancelledError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.communicate()
+            raise
         return Completed(
             process.returncode or 0, out[:limit], b"", time.monotonic() - began, len(out) > limit
         )

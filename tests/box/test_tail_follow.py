@@ -69,6 +69,17 @@ async def test_a_path_that_appears_later_goes_and_comes_back(tmp_path: Path, she
     assert watch.lines[0] == "one" and watch.lines[-1] == "two"
 
 
+async def test_a_path_that_appears_is_read_from_its_beginning(tmp_path: Path) -> None:
+    watch = watcher(tmp_path)
+    async with watch:
+        await watch.until(lambda: watch.states)
+        new = tmp_path / "home" / "new"
+        write(new, *[f"{n:099d}" for n in range(10_000)])
+        new.rename(tmp_path / "home" / "train.log")
+        await watch.seen(f"{9999:099d}")
+    assert len(watch.lines) == 10_000
+
+
 async def test_rotation_reads_the_old_file_to_its_end(tmp_path: Path, shell: str) -> None:
     watch = watcher(tmp_path, shell)
     log = tmp_path / "home" / "train.log"
@@ -329,7 +340,9 @@ async def numbered_lines(tmp_path: Path, total: int, watch: Watcher, seed: int =
             await asyncio.sleep(chance.random() * 0.03)
         write(log, "END")
 
+    write(log, "START")
     async with watch:
+        await watch.seen("START")
         writing = asyncio.ensure_future(writer())
         while not writing.done() or "END" not in watch.lines[-10:]:
             assert watch._task is not None

@@ -61,9 +61,8 @@ class LogBuffer:
         """Take older lines that end where the buffer begins. Others are of no use and are left out."""
         if not self.lines:
             self.base = batch.first + len(batch.lines)
-        known = batch.first + len(batch.lines) - self.base
-        older = batch.lines[: len(batch.lines) - known] if known > 0 else batch.lines
-        if known < 0 or not older:
+        older = batch.lines[: max(0, self.base - batch.first)]
+        if not older or batch.first + len(older) != self.base:
             return
         self.version += 1
         self.lines[:0] = older

@@ -114,12 +114,12 @@ class Charset:
         except UnicodeDecodeError:
             return None
         high = len(raw.translate(None, _ASCII))
-        pairs = len(_GB2312.findall(raw))  # the characters in use; GBK's others are rare in real text
+        pairs = len(_IN_USE.findall(raw))  # GBK's other characters are rare in real text
         return text if 2 * pairs >= 0.75 * high else None
 
 
 _ASCII = bytes(range(128))
-_GB2312 = re.compile(rb"[\xa1-\xa9\xb0-\xf7][\xa1-\xfe]")
+_IN_USE = re.compile(rb"[\xa1-\xa9\xb0-\xf7][\xa1-\xfe]|[\x81-\xfe][0-9][\x81-\xfe][0-9]")
 
 
 class LogGate:
@@ -140,9 +140,15 @@ class LogGate:
             block = _last_states(block)
         return _limited(_neutral(self._charset.decode(block)).split("\n"))
 
-    def line(self, raw: bytes, beyond: int = 0) -> LogText:
-        """One line of which only the beginning is at hand; `beyond` further bytes are named in a mark."""
-        text = _neutral(self._charset.decode_cut(_last_states(raw)))
+    def line(self, raw: bytes, beyond: int = 0, *, finished: bool = False) -> LogText:
+        """One line of which perhaps only the beginning is at hand.
+
+        Args:
+            beyond: further bytes of the line, which are named in a mark.
+            finished: `raw` is the whole line; otherwise it may end inside a character.
+        """
+        decode = self._charset.decode if finished else self._charset.decode_cut
+        text = _neutral(decode(_last_states(raw)))
         return _cut(text, beyond) if beyond or len(text) > LINE_LIMIT else LogText(text)
 
 

@@ -18,6 +18,9 @@ from tui.model.text import SafeText
 FIRST_LOOK = 256 * 1024
 """Bytes read from the end of a log that was never read before: about 2,000 lines."""
 
+WHOLE = 64 << 20
+"""A log that was seen to be absent is read from its beginning when it appears, up to this size."""
+
 TAIL = 256
 """Bytes before the offset by which a file is recognised."""
 
@@ -84,6 +87,7 @@ class Reader:
         self._offset = position.offset if position else 0
         self._trail = b""  # the bytes before the offset
         self._want = _LEAST
+        self._first_look = FIRST_LOOK
         self._drained = False
         self._doubted = False
         self._looked_again = False
@@ -180,8 +184,9 @@ class Reader:
         held = answer.look.held
         if self._resume is None:
             if held is None:
+                self._first_look = WHOLE if answer.word == "absent" else FIRST_LOOK
                 return _not_there(answer)
-            start = max(0, held.size - FIRST_LOOK)
+            start = 0 if held.size <= self._first_look else held.size - FIRST_LOOK
             self._stand(held.inode, start, b"")
             self._going_on, self._want = True, FIRST_LOOK
             return Step(start=start, inside=start > 0, size=held.size, behind=held.size - start)

@@ -40,10 +40,14 @@ fi
 [ $((from + skip)) -lt "$end" ] || skip=$((end - from))
 echo $((from + skip))
 count=$(((end - from + 65535) / 65536))
-if echo x | grep -ab x >/dev/null 2>&1; then flags=-ab; else flags=; fi
+if echo x | grep -ab x >/dev/null 2>&1; then
+  find_lines() { grep -ab $kind $fold -e "$pattern"; }
+else  # busybox: no offsets, and a line ends at a NUL
+  find_lines() { tr '\000' '\001' | grep $kind $fold -e "$pattern"; }
+fi
 dd if="$p" bs=65536 skip="$block" count="$count" 2>/dev/null |
   tail -c +$((skip + 1)) | head -c $((end - from - skip)) |
-  grep $flags $kind $fold -e "$pattern" | cut -b 1-8192 | tail -n "$most"
+  find_lines | cut -b 1-8192 | tail -n "$most"
 exit 0
 """
 

@@ -78,9 +78,7 @@ class Splitter:
     @property
     def partial(self) -> LogText:
         """The unfinished line as it stands."""
-        if not self._unfinished.head:
-            return LogText("")
-        return self._gate.line(self._unfinished.head, self._unfinished.beyond)
+        return self._line(finished=False)
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """Finished lines, in pieces; each piece says up to where in the file it reaches."""
@@ -91,7 +89,7 @@ class Splitter:
         lines: list[LogText] = []
         if self._unfinished.size:
             self._unfinished.add(data[:first])
-            lines.append(self.partial)
+            lines.append(self._line(finished=True))
             self._offset += self._unfinished.size + 1
             at = first + 1
         else:
@@ -112,10 +110,14 @@ class Splitter:
         """The file ends here: its last line, when it has no line feed."""
         if not self._unfinished.size:
             return []
-        line = self.partial
+        line = self._line(finished=True)
         self._offset += self._unfinished.size
         self._unfinished = Unfinished()
         return [line]
+
+    def _line(self, *, finished: bool) -> LogText:
+        head, beyond = self._unfinished.head, self._unfinished.beyond
+        return self._gate.line(head, beyond, finished=finished and not beyond) if head else LogText("")
 
 
 def _blocks(data: bytes, at: int, end: int) -> Iterator[bytes]:
