@@ -171,9 +171,8 @@ def _hits(rows: bytes, begin: int) -> list[SearchHit]:
     for row in reversed(rows.split(b"\n")[:-1]):
         offset, colon, text = row.partition(b":")
         known = bool(colon) and offset.isdigit()
-        hits.append(
-            SearchHit(None, gate.line(text if known else row), begin + int(offset) if known else None)
-        )
+        shown = text if known else row.replace(b"\x01", b"\0")
+        hits.append(SearchHit(None, gate.line(shown), begin + int(offset) if known else None))
     return hits
 
 
