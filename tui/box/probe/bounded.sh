@@ -43,15 +43,17 @@ may() {
   return 0
 }
 
-# upto SECONDS: copy stdin to stdout; not 0 when the input had not ended by then.
+# upto SECONDS: copy stdin to stdout; not 0 when the input had not ended by then. Without timeout(1) it is the
+# end of the input that ends the clock. By KILL alone: a young child may still have its parent's traps.
 upto() {
   case $limiter in '') ;; *) $limiter "$1" cat; return ;; esac
   {
-    cat <&7 7<&- & c=$!
-    { s=; trap 'kill $s; wait $s; exit' TERM; sleep "$1" & s=$!; wait $s && kill $c; } 7<&- >/dev/null & w=$!
-    wait $c; r=$?
-    kill $w; wait $w
-    return $r
+    sleep "$1" 7<&- >/dev/null & clock=$!
+    { cat <&7 7<&-; kill -9 $clock; } & copier=$!
+    wait $clock || { wait $copier; return 0; }
+    all=" $copier "; family
+    kill -9 $all; wait $copier
+    return 1
   } 7<&0
 }
 
@@ -87,8 +89,9 @@ batch() {
   if acc=$(exec </dev/null; lanes "$@"); then return; fi
   proven=' '; IFS=$nl
   for x in $acc; do
+    IFS=$ifs
     case $x in "k$N "*) ;; *) continue ;; esac
-    IFS=' '; set -- $x; IFS=$nl
+    set -- $x
     case $nl$acc$nl in
       *"${nl}z$N $2$nl"*) proven="$proven$2 " ;;
       *) strays="$strays$3 $4 $2$nl" ;;
@@ -101,9 +104,9 @@ batch() {
 sweep() {
   case $strays in '') return ;; esac
   old=$strays; strays=; IFS=$nl
-  for x in $old; do
-    IFS=' '; set -- $x; IFS=$nl
-    still "$1" "$2" && strays="$strays$x$nl"
+  for stray in $old; do
+    IFS=$ifs; set -- $stray
+    if still "$1" "$2"; then strays="$strays$stray$nl"; fi
   done
   IFS=$ifs
 }

@@ -7,7 +7,7 @@ darwin() {
   family() {
     IFS=$nl
     for x in $(ps -A -o pid= -o ppid=); do
-      IFS=' '; set -- $x; IFS=$nl
+      IFS=$ifs; set -- $x
       case $all in *" $1 "*) ;; *" $2 "*) all="$all$1 " ;; esac
     done
     IFS=$ifs

@@ -48,7 +48,7 @@ tightest() {
 find_cgroup() {
   two=; mem1=; cpu1=; IFS=$nl
   for x in $mounts; do
-    IFS=' '; set -- $x; IFS=$nl
+    IFS=$ifs; set -- $x
     case $3,$4, in
       cgroup2,*) two=$2 ;;
       cgroup,*,memory,*) mem1=$2 ;;
