@@ -357,3 +357,17 @@ async def test_saving_writes_what_the_filters_keep_and_says_where(tmp_path: Path
         await pilot.pause(0.2)
         assert "exists; nothing was written" in toasts(app)
         assert screen.is_current
+
+
+async def test_a_focused_panel_scrolls_its_column() -> None:
+    async with opened((120, 24)) as (_, screen, pilot):
+        side = screen.query_one("#side")
+        await pilot.press("tab", "j", "j")
+        await pilot.pause(0.05)
+        assert side.scroll_y == 2
+        await pilot.press("G")
+        await pilot.pause(0.05)
+        assert side.scroll_y == side.max_scroll_y
+        await pilot.press("g")
+        await pilot.pause(0.05)
+        assert side.scroll_y == 0

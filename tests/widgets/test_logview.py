@@ -392,3 +392,16 @@ async def test_ingest_is_not_held_up_by_the_view() -> None:
         assert body(app.view)[-1].startswith("2024-05-01 12:00:00 step 199")
     print(f"{fed / took:,.0f} lines/s with a regex filter on; slowest turn {1000 * slowest:.0f} ms")
     assert fed / took > 50_000
+
+
+async def test_the_line_under_the_cursor_stays_in_view_when_the_pane_shrinks() -> None:
+    lines = numbered(0, 300)
+    lines[250] = "Errno 28"
+    app = LogApp(HandBuffer(lines))
+    async with app.run_test(size=(80, 60)) as pilot:
+        await settle(pilot)
+        app.view.find("Errno")
+        await settle(pilot)
+        await pilot.resize_terminal(80, 12)
+        await settle(pilot)
+        assert "Errno 28" in body(app.view)

@@ -20,6 +20,7 @@ from tui.widgets.candidates import CandidatePanel
 from tui.widgets.checkpoint_panel import CheckpointPanel
 from tui.widgets.curve import CurvePanel
 from tui.widgets.disk_panel import DiskPanel
+from tui.widgets.figures import significant
 from tui.widgets.footer import Footer, Verb
 from tui.widgets.gpu_panel import GpuPanel
 from tui.widgets.lines import Line, Lines, Span, wrap
@@ -303,6 +304,10 @@ class RunScreen(LogActions):
             value = pane.lines[1] if len(pane.lines) > 1 else ()
             shown = " ".join("".join(text for text, _ in value).split())
             found = of_reading(f"{self.box_name} {pane.TITLE}", shown, pane.MEANING, reading)
+        elif isinstance(pane, CurvePanel) and sight.run is not None and sight.run.progress is not None:
+            progress, path = sight.run.progress, sight.run.spec.log or ""
+            loss = significant(progress.loss)
+            found = Explanation(f"{name} loss", loss, pane.MEANING, f"log {path}", progress.at, progress.line)
         elif isinstance(pane, Panel):
             found = Explanation(f"{name} {pane.TITLE}", "", pane.MEANING, reason="not probed yet")
         else:

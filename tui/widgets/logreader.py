@@ -164,10 +164,14 @@ class LogReader:
         return rows
 
     def resize(self, width: int, height: int) -> None:
-        """Text columns and rows of the pane."""
+        """Text columns and rows of the pane. The line under the cursor stays in view."""
+        if (width, height) == (self.width, self.height):
+            return
         if width != self.width:
             self._breaks.clear()
         self.width, self.height = width, height
+        if not (self.filtered and self._filter.behind(self.buffer)):
+            self.place.show_cursor(self.shown(), self.breaks, height)
 
     # --- bringing indexes up to date ---------------------------------------------------------------
 
@@ -295,8 +299,9 @@ class LogReader:
             return pages > 0
         self._hold()
         before = (self.place.top, self.place.top_offset)
-        rows = pages * max(1, self.height - 1)
-        self.scroll(rows)
+        self.scroll(pages * max(1, self.height - 1))
+        seen = [row.number for row in self.layout()]
+        self.place.cursor = seen[0] if pages < 0 else seen[-1]
         if (self.place.top, self.place.top_offset) == before and pages > 0:
             self.resume()
             return True

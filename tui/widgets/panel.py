@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rich.cells import cell_len
+from textual.binding import BindingType
+from textual.widget import Widget
 
 from tui.fleet.age import age_word, is_stale
 from tui.fleet.attention import Thresholds
@@ -17,6 +19,7 @@ from tui.widgets.figures import NA
 from tui.widgets.glyphs import UNICODE, Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, clip, fit, length
 from tui.widgets.logstatus import title_line
+from tui.widgets.moves import move_bindings
 
 QUIET = ("", "strong", "under")
 """Styles that turn dim when the values are old; alarms keep their colour, and the title says the age."""
@@ -103,6 +106,7 @@ def packed(head: Line, parts: Sequence[Line], width: int) -> Line:
 class Panel(Lines, can_focus=True):
     """Draws its title in a rule and its lines below; as high as they are."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [*move_bindings()]
     TITLE: ClassVar[str] = ""
     MEANING: ClassVar[str] = ""
     """What its values are, in a sentence, for *explain*."""
@@ -170,6 +174,28 @@ class Panel(Lines, can_focus=True):
             self._height = len(lines)
             self.styles.height = self._height
         self.show(lines)
+
+    def _scroll(self, rows: float) -> None:
+        if isinstance(self.parent, Widget):
+            self.parent.scroll_relative(y=rows, animate=False)
+
+    def action_cursor_down(self) -> None:
+        self._scroll(1)
+
+    def action_cursor_up(self) -> None:
+        self._scroll(-1)
+
+    def action_page_down(self) -> None:
+        self._scroll(max(1, self.screen.size.height // 2))
+
+    def action_page_up(self) -> None:
+        self._scroll(-max(1, self.screen.size.height // 2))
+
+    def action_first(self) -> None:
+        self._scroll(-self.app.size.height * 100)
+
+    def action_last(self) -> None:
+        self._scroll(self.app.size.height * 100)
 
     def on_resize(self) -> None:
         self.draw()
