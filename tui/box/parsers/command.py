@@ -62,7 +62,7 @@ class Invocation:
         return any(re.match(r"-[A-Za-z]+\Z", arg) and name[1:] in arg[1:] for arg in self.args)
 
     def value(self, *names: str) -> str | None:
-        """An option's value, as ``--name=value``, ``--name value``, ``-n value``, ``-nvalue``, ``-xn value``."""
+        """The value of an option: ``--name=value``, ``--name value``, ``-n value``, ``-nvalue``."""
         for place, arg in enumerate(self.args):
             following = self.args[place + 1] if place + 1 < len(self.args) else None
             for name in names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from tui.box.parsers.command import Invocation
 from tui.box.parsers.lines import lines
@@ -44,7 +45,6 @@ _SHAPES = {
 _BYTES = ("source", "size", "used", "avail", "pcent", "target")
 _INODES = ("source", "itotal", "iused", "iavail", "ipcent", "target")
 _BSD = ("source", "size", "used", "avail", "pcent", "iused", "iavail", "ipcent", "target")
-_BSD_ROW = re.compile(r"\s*+" + r"\s++".join(_SHAPES[column] for column in _BSD) + r"\s*\Z")
 _ALL = (
     "source", "fstype", "itotal", "iused", "iavail", "ipcent",
     "size", "used", "avail", "pcent", "file", "target",
@@ -63,7 +63,14 @@ _HEADER = re.compile(
 _ERROR = re.compile(r"(?:\S*/)?df: (?P<what>.+)\Z")
 _QUOTES = "'\"‘’“”`«» "
 _LUSTRE_PART = re.compile(r"\S+\[(?:MDT|OST):\w+\]\s*\Z")
+_BLANKS = " \t\r"
 _UNITS = {"": 1, "K": 1024, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
+
+@cache
+def _row_pattern(columns: tuple[str, ...]) -> re.Pattern[str]:
+    """A row of these columns. Only ASCII blanks part columns: a name may hold a wide one."""
+    return re.compile(r"\s*+" + r"\s++".join(_SHAPES[column] for column in columns) + r"\s*\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class _Form:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(r"\s*+" + r"\s++".join(_SHAPES[column] for column in self.columns) + r"\s*\Z")
+        return _row_pattern(self.columns)
 
 
 def read_df(text: str, stderr: str, calls: Sequence[Invocation]) -> FsReport:
@@ -105,12 +112,12 @@ def read_df(text: str, stderr: str, calls: Sequence[Invocation]) -> FsReport:
             form = _form(_call_of(calls, section, text), line)
             pending, seen = "", True
             continue
-        match = _match(form, line) or (_match(form, f"{pending} {line.strip()}") if pending else None)
+        match = _match(form, line) or (_match(form, f"{pending} {line.strip(_BLANKS)}") if pending else None)
         pending = ""
         if match is not None:
             rows.append(_mount(match, form))
         elif line and not line[0].isspace() and not _ERROR.match(line):
-            pending = line.strip()  # a long device name stands on a line of its own
+            pending = line.strip(_BLANKS)  # a long device name stands on a line of its own
     report = _gathered(rows)
     problems = mount_problems(f"{stderr}\n{text}")
     return replace(report, problems=problems, mounts=report.mounts if rows or seen else None)
@@ -118,7 +125,7 @@ def read_df(text: str, stderr: str, calls: Sequence[Invocation]) -> FsReport:
 
 def _match(form: _Form, line: str) -> re.Match[str] | None:
     """A row of this form, or of the BSD form with its three more columns, which no flag announces."""
-    return form.pattern.match(line) or _BSD_ROW.match(line)
+    return form.pattern.match(line) or _row_pattern(_BSD).match(line)
 
 
 def mount_problems(text: str) -> tuple[MountProblem, ...]:
@@ -200,8 +207,8 @@ def _mount(match: re.Match[str], form: _Form) -> Mount:
     )
     total, taken, free, share = _inodes(cells)
     source, path = (
-        (cells.get("source") or "").strip(),
-        (cells.get("target") or cells.get("file") or "").rstrip(),
+        (cells.get("source") or "").strip(_BLANKS),
+        (cells.get("target") or cells.get("file") or "").rstrip(_BLANKS),
     )
     shown = Filesystem(
         mount=safe(path),

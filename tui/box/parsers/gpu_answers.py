@@ -45,11 +45,11 @@ def nvidia_report(output: Output, calls: Sequence[Invocation], limited: bool) ->
     processes = _processes_of_tables(tables, output, refusal)
     if processes is None:
         processes = told.processes
+    if gpus is None and ((refusal and refusal.answered) or _only_header(tables)):
+        gpus = ()
     read = gpus is not None or processes is not None or told.driver is not None
     if not read and refusal is None:
         refusal = _unread(output)
-    if gpus is None and ((refusal and refusal.answered) or _only_header(tables)):
-        gpus = ()
     return GpuReport(
         gpus=gpus,
         processes=processes,

@@ -17,10 +17,13 @@ from tui.model.telemetry import Filesystem
 from tui.model.text import safe
 
 _OCTAL = re.compile(r"\\([0-7]{3})|\\x([0-9a-fA-F]{2})")
-_FSTAB_LINE = re.compile(r"(?P<source>\S+) (?P<target>/\S*) (?P<fstype>\S+) (?P<options>\S+) \d+ \d+\s*\Z")
+# The kernel escapes blank, tab, LF and backslash; every other byte may stand in a path.
+_FSTAB_LINE = re.compile(
+    r"(?P<source>[^ ]+) (?P<target>/[^ ]*) (?P<fstype>[^ ]+) (?P<options>[^ ]+) \d+ \d+\s*\Z"
+)
 _MOUNTINFO = re.compile(
-    r"\d+ \d+ \d+:\d+ \S+ (?P<target>/\S*) (?P<options>\S+)(?: [a-z_]+:\d+| unbindable)* - "
-    r"(?P<fstype>\S+) (?P<source>\S+) (?P<super>\S+)\s*\Z"
+    r"\d+ \d+ \d+:\d+ [^ ]+ (?P<target>/[^ ]*) (?P<options>[^ ]+)(?: [a-z_]+:\d+| unbindable)* - "
+    r"(?P<fstype>[^ ]+) (?P<source>[^ ]+) (?P<super>[^ ]+)\s*\Z"
 )
 _MOUNT_LINE = re.compile(
     r"(?P<source>\S.*?) on (?P<target>/.*?) type (?P<fstype>\S+) \((?P<options>[^()]*)\)(?: \[.*\])?\s*\Z"

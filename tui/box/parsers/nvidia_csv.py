@@ -72,7 +72,6 @@ _REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.([a-z_]+)\Z")
 _NOT_REASONS = frozenset({"active", "supported"})
 _FREE_TEXT = frozenset({"name", "command"})
 _HEADER_CELL = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*\Z")
-_UNIT = re.compile(r"\s*\[[^\]]*\]\Z")
 _FITS = {
     "uuid": re.compile(r"(?:GPU|MIG)-[0-9A-Fa-f][\w/-]*\Z"),
     "bus_id": re.compile(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\Z"),
@@ -162,11 +161,16 @@ def guess_query(text: str) -> Query | None:
 
 
 def _header(parts: list[str]) -> tuple[str, ...] | None:
-    names = tuple(_UNIT.sub("", part.strip()) for part in parts)
+    names = tuple(_without_unit(part.strip()) for part in parts)
     if not all(_HEADER_CELL.match(name) for name in names):
         return None
     known = [name for name in names if name in _GPU_COLUMNS or name in _PROCESS_COLUMNS or "." in name]
     return names if len(known) * 2 >= len(names) and len(known) > 0 else None
+
+
+def _without_unit(cell: str) -> str:
+    """``memory.used [MiB]`` without its bracket."""
+    return cell[: cell.rfind("[")].rstrip() if cell.endswith("]") and "[" in cell else cell
 
 
 def _place_of(
