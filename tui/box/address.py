@@ -207,6 +207,8 @@ def _bare(line: str, among_others: bool) -> tuple[Fields | None, Secret | None]:
         if re.search(r"[$`;|&<>]", line) and re.search(r"\$\(|`|;|\||&&", line):
             raise refuse("The text holds shell characters on a line of its own.")
         return None, Secret(line)
+    if line.lower() in {"ssh", "scp", "sftp", "rsync", "login", "password"}:
+        raise refuse("This is no SSH login.")
     if len(words) == 1:
         found, password = check.url(_without_path(line))
         return found, Secret(password) if password else None

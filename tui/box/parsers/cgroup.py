@@ -274,6 +274,8 @@ def _read_memory(name: str, text: str, said: dict[str, object]) -> None:
         said["under_oom"] = control["under_oom"] > 0 if "under_oom" in control else None
     elif name == "memory.stat":
         said["stat"] = stat = parse_keyed(text)
+        if "hierarchical_memory_limit" in stat:  # version 1: the tightest limit up to the root
+            said.setdefault("limit_bytes", parse_limit(str(stat["hierarchical_memory_limit"])))
         said["cache_bytes"] = stat.get("total_inactive_file", stat.get("inactive_file"))
 
 

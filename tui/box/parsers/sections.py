@@ -10,11 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tui.box.parsers.cgroup import SINGLE_VALUES
+
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _ECHO = re.compile(r"\s*(?:echo|printf)\s+(?:-[neE]+\s+)*(?P<what>.*)$", re.DOTALL)
 _SUBSTITUTION = re.compile(r"\$\((?P<new>(?:[^()]|\([^()]*\))*)\)|`(?P<old>[^`]*)`")
 _AWK = re.compile(r"awk\s+'\{\s*print\s+\"(?P<label>[^\"]+)\"\s*,(?P<rest>[^}]*)\}'\s+(?P<file>\S+)")
-_ONE_FILE = re.compile(r"(?:sudo\s+)?cat\s+(?!-)\S+(?:\s+2>\s*\S+)?\s*$")
+_ONE_FILE = re.compile(r"(?:sudo\s+)?cat\s+(?!-)(?P<path>\S+)(?:\s+2>\s*\S+)?\s*$")
+_VALUE = re.compile(r"\s*(?:max|-?\d{1,20})(?:\s+\d{1,18})?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,19 @@ def _labelled(part: str, echo: re.Match[str] | None) -> tuple[str, str | None]:
     return label, (inner.group("new") or inner.group("old") or "").strip()
 
 
+def _reads_one_value(part: str) -> bool:
+    """Whether a part prints one control group file that holds one line."""
+    match = _ONE_FILE.match(part)
+    return bool(match) and match is not None and match.group("path").rpartition("/")[2] in SINGLE_VALUES
+
+
 def _shared(parts: list[str], rows: list[tuple[int, str]]) -> list[Section]:
-    filled = [(number, row) for number, row in rows if row.strip()]
-    if len(parts) > 1 and len(parts) == len(filled) and all(_ONE_FILE.match(part) for part in parts):
-        return [Section(part, row, number) for part, (number, row) in zip(parts, filled, strict=True)]
+    single = [part for part in parts if _reads_one_value(part)]
+    values = [(number, row) for number, row in rows if _VALUE.match(row)]
+    if single and len(parts) > 1 and len(single) == len(values):
+        by_value = [Section(part, row, number) for part, (number, row) in zip(single, values, strict=True)]
+        rest = [part for part in parts if part not in single]
+        return by_value + _shared(rest, [row for row in rows if row not in values])
     text = "\n".join(row for _, row in rows)
     first = rows[0][0] if rows else 1
     return [Section(part, text, first) for part in parts]

@@ -64,7 +64,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Trouble, str], ...] = tuple(
         (r"Too many authentication failures", _A, "too_many_failures"),
         (r"no matching (?:host key type|key exchange method|cipher|MAC|compression)"
          r"|no mutual signature|KeyExchangeFailed"
-         r"|no hostkey alg|Unable to negotiate", _A, "algorithms"),
+         r"|no hostkey alg|Unable to negotiate|not in PubkeyAccepted", _A, "algorithms"),
         (r"account (?:is currently not available|has expired|is locked)"
          r"|User account has expired", _A, "account"),
         (r"agent refused operation|signing failed|sign_and_send_pubkey", _A, "agent"),

@@ -19,6 +19,7 @@ _LISTED = re.compile(
 _GROUP = re.compile(r"\(group (?P<group>.*?)\)")
 _SIZE = re.compile(r"\[(?P<width>\d{1,5})x(?P<height>\d{1,5})\]")
 _SHORT = {"S": "session_name", "I": "window_index", "W": "window_name", "H": "host", "D": "pane_id"}
+_COUNTED = re.compile(r"session_(?:windows|attached|created|activity|width|height|group_size)\Z|pane_pid\Z")
 _ALIVE = re.compile(r"\btmux(?::? server)?\b")
 RECREATE_SOCKET = SafeText("server may be alive: send SIGUSR1 to recreate the socket")
 
@@ -131,7 +132,8 @@ def _compiled(layout: str) -> re.Pattern[str]:
             continue
         name = braced or _SHORT.get(short, "")
         known = re.fullmatch(r"[a-z_]+", name) and name not in seen
-        parts.append(f"(?P<{name}>.*?)" if known else ".*?")
+        form = r"\d*" if _COUNTED.match(name) else ".*?"
+        parts.append(f"(?P<{name}>{form})" if known else form)
         seen.add(name)
     return re.compile("^" + "".join(parts) + "$")
 
