@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from tui.box.parsers.gpu_card import build_gpu
 from tui.box.parsers.lines import lines
 from tui.model.telemetry import Gpu
+from tui.model.text import safe
 
 _TEMPERATURE = re.compile(r"(\d+(?:\.\d+)?)\s*°?[cC]\b")
 _POWER = re.compile(r"(\d+(?:\.\d+)?)\s*W\b")
@@ -32,6 +34,7 @@ _MONITOR = {
     "VRAM_USED": "mem_used_mib",
     "VRAM_FREE": "mem_free_mib",
     "VRAM_TOTAL": "mem_total_mib",
+    "DOUBLE_ECC": "ecc_uncorrected",
 }
 
 
@@ -61,6 +64,8 @@ def _concise(text: str) -> tuple[Gpu, ...] | None:
                 "power_w": power[1] if power else "N/A",
             }
             found.append(build_gpu(raw, len(found), "amd"))
+        elif "[Model" in header and found and not found[-1].name and re.match(r"\s+[A-Za-z]", line):
+            found[-1] = replace(found[-1], name=safe(line.strip()))  # below its card in some releases
     return tuple(found) or None
 
 

@@ -87,7 +87,7 @@ _DRAWING = re.compile(r"[-+=|*#\s]*\Z")
 class Query:
     """One query of a command line: what it lists, and its columns in order."""
 
-    lists: str  # "gpus" | "processes" | "other"
+    lists: str  # "gpus", "processes", or what has no place in a report
     columns: tuple[str, ...]
     only: tuple[int, ...] = ()  # the cards that -i asked for
 
@@ -109,6 +109,8 @@ def queries(invocation: Invocation) -> tuple[Query, ...]:
         ("--query-remapped-rows", "gpus"),
         ("--query-compute-apps", "processes"),
         ("--query-accounted-apps", "processes"),
+        ("--query-retired-pages", "pages"),
+        ("--query-supported-clocks", "clocks"),
     ):
         columns = invocation.value(option)
         if columns:

@@ -19,6 +19,12 @@ Path = tuple[str, ...]
 _MAX_XML = 16 << 20
 _MAX_DEPTH = 12
 
+_POWER_LIMITS: tuple[Path, ...] = (
+    ("power_readings",),
+    ("gpu_power_readings",),
+    ("gpu_power_readings", "gpu_ceiling_power_limit"),  # since R610
+)
+
 # Cell name -> where it stands below a card; the first that is there with a value wins.
 _PLACES: dict[str, tuple[Path, ...]] = {
     "name": (("product_name",),),
@@ -36,14 +42,11 @@ _PLACES: dict[str, tuple[Path, ...]] = {
         for leaf in ("power_draw", "instantaneous_power_draw", "instant_power_draw", "average_power_draw")
     ),
     "power_limit_w": tuple(
-        (parent, leaf)
-        for parent in ("power_readings", "gpu_power_readings")
+        (*parent, leaf)
+        for parent in _POWER_LIMITS
         for leaf in ("current_power_limit", "power_limit", "enforced_power_limit")
     ),
-    "power_default_limit_w": (
-        ("power_readings", "default_power_limit"),
-        ("gpu_power_readings", "default_power_limit"),
-    ),
+    "power_default_limit_w": tuple((*parent, "default_power_limit") for parent in _POWER_LIMITS),
     "sm_clock_mhz": (("clocks", "sm"), ("clocks", "sm_clock")),
     "mig": (("mig_mode", "current"), ("mig_mode", "current_mig")),
     "ecc_enabled": (("ecc_mode", "current"), ("ecc_mode", "current_ecc")),
@@ -53,6 +56,7 @@ _PLACES: dict[str, tuple[Path, ...]] = {
         ("remapped_rows", "remapped_row_failure"),
     ),
 }
+_SLICE_MEMORY = frozenset({"fb_memory_usage", "shared_fb_memory_usage"})
 _REASONS = frozenset({"clocks_throttle_reasons", "clocks_event_reasons"})
 _REASON_PREFIX = re.compile(r"clocks_(?:throttle|event)_reason_")
 _REASON_NAMES = {"idle": "gpu_idle", "hw_power_braking": "hw_power_brake_slowdown"}
@@ -223,14 +227,15 @@ def _uncorrected(leaves: dict[Path, str], era: str) -> str | None:
 
 
 def _slice(gpu: int, raw: dict[Path, str]) -> MigSlice:
+    memory = {path[-1]: value for path, value in raw.items() if path[0] in _SLICE_MEMORY}
     ecc = [value for path, value in raw.items() if "uncorrectable" in path[-1]]
     return MigSlice(
         gpu=gpu,
         device=cells.integer(raw.get(("index",), "")) or 0,
         gpu_instance=cells.integer(raw.get(("gpu_instance_id",), "")),
         compute_instance=cells.integer(raw.get(("compute_instance_id",), "")),
-        mem_used_mib=cells.number(raw.get(("fb_memory_usage", "used"), ""), "mib"),
-        mem_total_mib=cells.number(raw.get(("fb_memory_usage", "total"), ""), "mib"),
+        mem_used_mib=cells.number(memory.get("used", ""), "mib"),
+        mem_total_mib=cells.number(memory.get("total", ""), "mib"),
         ecc_uncorrected=cells.integer(ecc[0]) if ecc else None,
     )
 

@@ -34,12 +34,9 @@ _GPFS_UNIT = {"kb": 1024, "blocks": 1024, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 
 
 
 def read_quota(text: str) -> QuotaReport:
-    """Every line of whichever quota report `text` is; `quotas` None if it is none that is known."""
-    for reader in (_beegfs, _gpfs, _xfs, _repquota):
-        found = tuple(reader(text))
-        if found:
-            return QuotaReport(found)
-    found, told = _classic(text)
+    """Every line of all quota reports in `text`; `quotas` None if it holds none that is known."""
+    classic, told = _classic(text)
+    found = (*classic, *(quota for reader in (_beegfs, _gpfs, _xfs, _repquota) for quota in reader(text)))
     return QuotaReport(found if found or told else None)
 
 
