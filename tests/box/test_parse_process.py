@@ -151,6 +151,33 @@ def test_proc_stat_of_this_process() -> None:
     assert process.parse_proc_stat(b"1 (a) S 1") is None
 
 
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        ("/usr/bin/python3 train.py", "python3"),
+        (".venv/bin/python -m x", "python"),
+        ("[kworker/0:1]", "kworker/0:1"),
+        ("[python] <defunct>", "python"),
+        ("sshd: root@pts/0", "sshd"),
+        ("-bash", "bash"),
+        ("ray::Worker.sample", "ray::Worker.sample"),
+        ("wandb-service(2-28133-s-40001)", "wandb-service(2-28133-s-40001)"),
+        ("", ""),
+    ],
+)
+def test_program_names(args: str, name: str) -> None:
+    assert ps_table.program_name(args) == name
+
+
+def test_a_stack_that_stands_in_a_driver() -> None:
+    found = report(
+        "cat /proc/77/stack", "[<0>] uvm_ioctl+0x13e0/0x16f0 [nvidia_uvm]\n[<0>] do_syscall+0x5/0x9\n"
+    ).stuck
+    assert found is not None
+    assert [(one.pid, one.module) for one in found] == [(77, "nvidia_uvm")]
+    assert report("cat /proc/77/stack", "[<0>] do_syscall+0x5/0x9\n").stuck is None
+
+
 @pytest.mark.real
 def test_the_ps_of_this_machine_lists_this_process() -> None:
     import subprocess

@@ -205,7 +205,7 @@ def program_name(args: str) -> SafeText:
     if bracketed:
         return safe(bracketed.group(1), 256)
     first = bare.split(None, 1)[0] if bare.split() else ""
-    if first.startswith("/") or re.match(r"\.{1,2}/", first):
+    if re.fullmatch(r"[\w.+~-]*(?:/[\w.+@~-]+)+/?", first):
         first = first.rstrip("/").rpartition("/")[2]
     return safe(first.removesuffix(":").removeprefix("-") or first, 256)
 

@@ -34,7 +34,7 @@ from tui.box.parsers.sections import Section, split_output
 from tui.box.parsers.slurm import SlurmReport
 from tui.box.parsers.ssh_errors import SshTrouble, classify
 from tui.box.parsers.tmux import TmuxReport
-from tui.model.text import SafeText
+from tui.model.text import SafeText, safe
 
 _KERNEL_LOGS = frozenset({"dmesg", "journalctl", "kmsg"})
 _KERNEL_FILES = re.compile(r"/(?:kern\.log|messages|syslog|kmsg|dmesg)\b")
@@ -46,6 +46,27 @@ _READERS = frozenset(
     {"cat", "head", "tail", "grep", "egrep", "awk", "sed", "cut", "less", "more", "zcat", "od", "read"}
 )
 _REPORTERS = frozenset({"systemctl", "journalctl", "supervisorctl", "service"})  # their status is their own
+_LOOKERS = (
+    _READERS
+    | _FILTERS
+    | {
+        "echo",
+        "printf",
+        "cd",
+        "date",
+        "stat",
+        "kill",
+        "test",
+        "[",
+        "[[",
+        "true",
+        "uptime",
+        "who",
+        "last",
+        "w",
+    }
+    | {"for", "done", "fi", "ls", "mkdir", "export", "nproc", "hostname", "uname", "id", "whoami"}
+)
 _SSH = frozenset({"ssh", "scp", "sftp", "rsync", "sshpass", "autossh", "mosh"})
 
 
@@ -93,15 +114,10 @@ def read_system(
         processes: tmux processes known from elsewhere.
         far_side_ended: a marker of our wrapper proves that the exit status is the remote program's own.
     """
-    whole = read_command(line)
-    through_ssh = re.match(r"\s*(?:\S*/)?(\w+)", line)
-    over_ssh = bool(through_ssh) and through_ssh is not None and through_ssh.group(1) in _SSH
-    link = None
-    if not far_side_ended:
-        link = classify(output.stderr, output.exit if over_ssh else None) if over_ssh else None
-        link = link or _foreign_ssh(output)
+    link = None if far_side_ended else _link(line, output)
     if link is not None:
         return SystemReport(link=link)
+    whole = read_command(line)
     report = SystemReport()
     files: dict[str, str] = {}
     for section in split_output(line, output.stdout):
@@ -110,14 +126,17 @@ def read_system(
     if re.search(r"cgroup|\b(?:memory|cpu|pids)\.\w", line):
         files.update(cgroup.named_blocks(output.stdout))
     if files:
-        report = replace(report, group=cgroup.read_files(files), job=None)
+        report = replace(report, group=cgroup.read_files(files))
     if report.tmux or report.slurm or report.pods:  # they name their refusals themselves
         return report
     return replace(report, refusal=complaint(output, whole.limited))
 
 
-def _foreign_ssh(output: Output) -> SshTrouble | None:
-    """ssh's own complaint although the command line does not show that ssh ran it."""
+def _link(line: str, output: Output) -> SshTrouble | None:
+    """ssh's own complaint, also where the command line does not show that ssh ran it."""
+    first = re.match(r"\s*(?:\S*/)?(\w+)", line)
+    if first is not None and first.group(1) in _SSH:
+        return classify(output.stderr, output.exit)
     if output.exit != 255:
         return None
     own = re.compile(r"ssh: |kex_exchange_identification|[^\s@]{1,64}@\S{1,255}: Permission denied \(")
@@ -165,12 +184,7 @@ def _read_section(section: Section, output: Output, files: dict[str, str], proce
 
 def _is_job(command: CommandLine) -> bool:
     """Whether nothing in the line is a tool that only looks."""
-    looked = (
-        _READERS
-        | _FILTERS
-        | {"echo", "printf", "cd", "date", "stat", "kill", "test", "[", "true", "uptime", "who"}
-    )
-    return any(call.tool not in looked for call in command.invocations)
+    return any(call.tool not in _LOOKERS for call in command.invocations)
 
 
 def _read_call(call: Invocation, command: CommandLine, output: Output, processes: str) -> SystemReport:
@@ -241,7 +255,7 @@ def _asked_alive(call: Invocation, output: Output) -> Listing | None:
 
 def _tmux(call: Invocation, output: Output, processes: str) -> SystemReport:
     named = call.value("-s") if set(call.args) & {"new", "new-session"} else None
-    asked = SafeText(named) if named else None
+    asked = safe(named, 256) if named else None
     refusal = complaint(output)
     if refusal is not None and refusal.error in {"tool_missing", "unsupported_option"}:
         return SystemReport(tmux_asked=asked)
@@ -326,11 +340,20 @@ def _read_path(path: str, text: str) -> SystemReport:
         return SystemReport(boot=BootReport(load=boot.parse_loadavg(text)))
     if _KERNEL_FILES.search(path):
         return SystemReport(kills=parse_kills(text), stuck=parse_stuck(text))
+    stack = re.fullmatch(r"/proc/(\d{1,10})/stack", path)
+    if stack:
+        return SystemReport(stuck=_stack(int(stack.group(1)), text))
     if re.match(r"/proc/(?:\d+|self|\$\w+)/", path):
         return SystemReport(listing=_proc_file(name, text))
     if name.endswith((".out", ".err", ".log")):
         return SystemReport(job=read_end(CommandLine(), text, None))
     return SystemReport()
+
+
+def _stack(pid: int, text: str) -> tuple[Stuck, ...] | None:
+    """The kernel stack of a process, where it stands in a driver."""
+    module = stack_module(text)
+    return (Stuck(pid, SafeText(""), 1, "", module=module),) if module else None
 
 
 def _proc_file(name: str, text: str) -> Listing | None:
@@ -342,8 +365,3 @@ def _proc_file(name: str, text: str) -> Listing | None:
             stat.pid, stat.comm, stat.comm, stat.ppid, stat=SafeText(stat.state), threads=stat.threads
         )
     return process.read_listing((proc,), all_asked=False, searched=False) if proc else None
-
-
-def kernel_module(text: str) -> SafeText | None:
-    """The driver that a printed kernel stack stands in."""
-    return stack_module(text)

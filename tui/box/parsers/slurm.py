@@ -168,11 +168,10 @@ def job_of(values: Mapping[str, str], line: int = 0) -> Job | None:
     state, uid = long_state(values.get("state", ""))
     reason, nodes = values.get("reason", "").strip(), values.get("nodes", "").strip()
     place = values.get("place", "").strip()
-    if place:
-        enclosed = re.fullmatch(r"\((.*)\)", place, re.DOTALL)
-        waits = bool(enclosed) or state in WAITING
-        reason = reason or ((enclosed.group(1) if enclosed else place) if waits else "")
-        nodes = nodes or ("" if waits else place)
+    if place and (state in WAITING or re.fullmatch(r"\(.*\)", place, re.DOTALL)):
+        reason = reason or place
+    else:
+        nodes = nodes or place
     reason, unavailable = _split_reason(reason)
     exits = from_pair(values.get("exit", ""))
     return Job(
