@@ -23,12 +23,13 @@ _LAUNCHER = re.compile(
 _SCRIPT = re.compile(r"[^-].*\.(?:py|pyz|ipynb|jl)\Z", re.DOTALL)
 # Python programs of systems, editors and platforms that are no runs of anybody's.
 _HOUSEKEEPING = re.compile(
-    r"jupyter|ipykernel|pytest|tensorboard|visdom|http\.server|\bpip\b|conda\b|supervisord|/usr/(?:bin|sbin|lib|share)/"
-    r"(?!env|local)|unattended|networkd|fail2ban|cloud-init|wandb[-_]|gpustat|nvitop|glances|code-server|"
+    r"jupyter|ipykernel|pytest|tensorboard|visdom|http\.server|(?:^|[ /])(?:conda|mamba|pip[\d.]*)(?: |\Z)|"
+    r"supervisord|unattended|networkd|fail2ban|cloud-init|wandb[-_]|gpustat|nvitop|glances|code-server|"
     r"\.vscode|pylsp|pyright|jedi|debugpy/adapter|gunicorn|uvicorn|multiprocessing\.(?:spawn|forkserver|"
     r"resource_tracker|semaphore_tracker)|\bfilebrowser\b|/(?:autopanel|autodl-proxy)",
     re.IGNORECASE,
 )
+_OF_THE_SYSTEM = re.compile(r"/usr/(?:s?bin|lib|share)/|/snap/")
 _SHELL = re.compile(r"-?(?:ba|da|z|fi|k|tc|c|a)?sh\Z")
 _CARD = re.compile(r"/dev/(?:nvidia\d+|kfd|dri/renderD\d+)\Z")
 _NO_FILE = re.compile(r"/(?:dev|proc|sys|run|memfd:)|.* \(deleted\)\Z", re.DOTALL)
@@ -62,20 +63,23 @@ def card_memory(task: Task, processes: Sequence[GpuProcess]) -> float | None:
 
 def looks_like_run(task: Task) -> bool:
     """Whether its command line is a program of somebody's own, and no housekeeping."""
-    if not task.args or task.state in "ZX" or _HOUSEKEEPING.search(" ".join(task.args[:6])):
+    if not task.args or task.state in "ZX":
         return False
-    program = posixpath.basename(task.args[0])
-    if _LAUNCHER.match(program):
+    program, *rest = task.args
+    name = posixpath.basename(program)
+    if _HOUSEKEEPING.search(" ".join((name, *rest[:5]))):
+        return False
+    if not _INTERPRETER.match(name):
+        return bool(_LAUNCHER.match(name) or _SCRIPT.match(program))
+    rest = _without_options(rest)
+    if not rest:
+        return False
+    if _LAUNCHER.match(posixpath.basename(rest[0])):
         return True
-    if not _INTERPRETER.match(program):
-        return bool(_SCRIPT.match(task.args[0]))
-    rest = _without_options(task.args[1:])
-    return bool(rest) and (
-        rest[0] == "-m" or bool(_SCRIPT.match(rest[0])) or bool(_LAUNCHER.match(posixpath.basename(rest[0])))
-    )
+    return rest[0] == "-m" or bool(_SCRIPT.match(rest[0]) and not _OF_THE_SYSTEM.match(rest[0]))
 
 
-def _without_options(args: Sequence[str]) -> Sequence[str]:
+def _without_options(args: list[str]) -> list[str]:
     """The interpreter's arguments from its program on: ``-u`` and its like left out, ``-X``'s value too."""
     at = 0
     while at < len(args) and args[at].startswith("-") and args[at] != "-m":

@@ -58,7 +58,7 @@ def read_answer(
     elif not telemetry.host.known:
         telemetry = replace(telemetry, host=read_host(identity, _greeting(memo, moment)))
     if "g" in flags:
-        cards = read_cards(batch, moment.taken_at, identity.system)
+        cards = read_cards(batch, moment.taken_at)
         telemetry = replace(telemetry, gpus=cards.gpus, gpu_processes=cards.processes)
     if "m" in flags:
         _remember_paths(plan, batch, memo)

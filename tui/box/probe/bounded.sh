@@ -1,7 +1,7 @@
 # Children with a deadline. No child is ever waited for without one, and none that hangs is started twice.
 #
 # A child says who it is (k), gives its answers (a NAME STATUS BYTES, then that many bytes) and says that it
-# is through (z). Those that share a pipe write at most 4096 bytes at a time, which POSIX keeps in one piece.
+# is through (z); s and d stand for children that were not started. Those that share a pipe write at most 4096 bytes at a time, which POSIX keeps in one piece.
 
 # put NAME STATUS TEXT: one answer, in one write.
 put() { printf '%s' "a $1 $2 ${#3}$nl$3$nl"; }
@@ -36,9 +36,9 @@ kid() {
 # answer beside them.
 may() {
   case $nl$strays in
-    *" $1$nl"*) printf '%s' "s $1$nl"; return 1 ;;
+    *" $1$nl"*) printf '%s' "s$N $1$nl"; return 1 ;;
     *"$nl"*"$nl"?*"$nl")
-      case $1,$proven in [mrk]*,*" $1 "*) ;; [mrk][0-9]*) printf '%s' "d $1$nl"; return 1 ;; esac ;;
+      case $1,$proven in [mrk]*,*" $1 "*) ;; [mrk][0-9]*) printf '%s' "d$N $1$nl"; return 1 ;; esac ;;
   esac
   return 0
 }

@@ -136,7 +136,7 @@ def batch(raw: bytes, nonce: str) -> Batch:
             at = end + 1
             continue
         keyed = _KEYED.match(raw, at)
-        if keyed is not None and keyed[2].decode() in ("", nonce):
+        if keyed is not None and keyed[2] == nonce.encode():
             keys[keyed[1].decode()].add(keyed[3].decode())
         line = raw.find(b"\n", at)
         at = len(raw) if line < 0 else line + 1

@@ -207,7 +207,7 @@ kernel_log() {
   if [ $r != 0 ] && command -v journalctl >/dev/null; then
     x=$(journalctl -k -b -n 5000 --no-pager -o short 2>&1) && { o=$x; r=0; from='journalctl -k -b'; }
   fi
-  [ $r != 0 ] || o=$(printf '%s\n' "$o" | grep -E 'Xid|fallen off the bus|amdgpu.*([Rr]eset|RAS|poison)' | tail -n 40)
+  [ $r != 0 ] || o=$(printf '%s\n' "$o" | grep -E 'Xid|fallen off the bus|NVRM|amdgpu' | tail -n 80)
   put xid "$r" "$from$nl$(printf '%s' "$o" | head -c 16384)"
 }
 
