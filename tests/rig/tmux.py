@@ -31,6 +31,7 @@ class Tmux:
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,
+            env=dict(os.environ),  # not the C environment: pytest's readline leaves COLUMNS=80 there
             check=False,
         )
         return done.stdout
