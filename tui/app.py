@@ -1,6 +1,6 @@
 """The Textual app: wires store, workers and screens together. No logic of its own.
 
-Imports only what the first frame needs; `start`, which loads the rest, is awaited after it.
+Imports only what the first frame needs: names. The store, the views and `start` are loaded after it.
 """
 
 from __future__ import annotations
@@ -12,36 +12,42 @@ import signal
 import sys
 import threading
 import traceback
-from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.console import RenderableType
+from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
-from textual.timer import Timer
 
-from tui import terminal
 from tui.actions import BY_ID, Action, Level
-from tui.fleet.store import Store
 from tui.fleet.themes import PLAIN, ThemeSpec
-from tui.model.command import Command, ViewAt
-from tui.model.event import Notice
 from tui.model.failure import Exit, Failure
-from tui.model.instance import Instance
-from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.model.text import SafeText, safe
-from tui.screens.everywhere import Everywhere
-from tui.screens.fleet import FleetScreen
-from tui.screens.host import AddBox
+from tui.screens.first import FirstScreen
+from tui.screens.keys import keys_of, shown
 from tui.screens.theme_css import defaults, theme_id, to_textual
+from tui.sparing import sparing
 from tui.widgets.glyphs import UNICODE, Glyphs
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
+    from tui.fleet.store import Store
+    from tui.model.command import Command
+    from tui.model.event import Notice
+    from tui.model.snapshot import FleetSnapshot
+    from tui.screens.everywhere import Everywhere
+    from tui.screens.host import AddBox
 
 AGES_S = 2.0
 """How often ages are judged again while nothing arrives; only words that change are painted."""
-LEAVE_S = 0.5
+LEAVE_S = 0.3
 """What tasks get to end in when the operator leaves."""
 LEAST = (40, 10)
 """Columns and rows below which nothing useful can be drawn."""
@@ -51,11 +57,11 @@ class Frame(Message, bubble=False):
     """There is a newer snapshot to draw. At most one of these is on its way at any time."""
 
 
-class RgtApp(Everywhere):
+class RgtApp(App[int]):
     """rgt on screen.
 
     Args:
-        store: holds the snapshot and takes commands; its clock is the app's.
+        store: holds the snapshot and takes commands; or what makes it, called after the first frame.
         read_only: removes every action that changes something.
         themes: by name; `theme` names the one to wear.
         first_look: names and platforms of the boxes, drawn before anything else is loaded.
@@ -64,9 +70,10 @@ class RgtApp(Everywhere):
         shell_argv: the ssh command of a box, for `!`. Raises Failure.
         add_box: how a pasted ssh command becomes a box; None where boxes can't be added.
         state: folder for what must be written, such as a copy that no clipboard took.
+        environ: decides the way to the clipboard; the process's own by default.
     """
 
-    CSS_PATH: ClassVar[list[str]] = ["app.tcss", "screens/fleet.tcss"]  # type: ignore[assignment]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "screens/fleet.tcss"]
     ENABLE_COMMAND_PALETTE = False
     NOTIFICATION_TIMEOUT = 6.0
     TITLE = "rgt"
@@ -77,7 +84,7 @@ class RgtApp(Everywhere):
 
     def __init__(
         self,
-        store: Store,
+        store: Store | Callable[[], Store],
         *,
         read_only: bool = False,
         themes: Mapping[str, ThemeSpec] | None = None,
@@ -93,27 +100,25 @@ class RgtApp(Everywhere):
     ) -> None:
         self._themes = dict(themes or {PLAIN.name: PLAIN})
         super().__init__()
-        self.store = store
-        self.clock = store.clock
-        self.period_s = store.rules.period_s
+        self._given_store = store
         self.read_only = read_only
         self.glyphs = glyphs
         self.key_overrides = dict(key_overrides or {})
         self.shell_argv = shell_argv
         self.add_box = add_box
+        self.period_s = 2.0
         self.typed: list[str] = []
         self.faults: deque[str] = deque(maxlen=20)
-        self._first_look = FleetSnapshot(
-            boxes=tuple(BoxView(Instance(name, platform, None)) for name, platform in first_look)
-        )
+        self.store: Store
+        self._first_look = tuple(first_look)
         self._start = start
         self._state = state or Path.home()
         self._environ = os.environ if environ is None else environ
-        self._tasks: list[asyncio.Task[None]] = []
+        self._everywhere: Everywhere | None = None
+        self._jobs: list[asyncio.Task[None]] = []
         self._touched: set[str] = set()
         self._frame_due = False
         self._away = False
-        self._minute: Timer | None = None
         self._signalled = False
         self._guests: list[Process] = []
         self._known_notices: tuple[Notice, ...] = ()
@@ -127,10 +132,14 @@ class RgtApp(Everywhere):
     # -- what screens ask for -----------------------------------------------------------------------
 
     @property
+    def clock(self) -> Callable[[], float]:
+        return self.store.clock
+
+    @property
     def snapshot(self) -> FleetSnapshot:
         """The newest picture; names alone until the fleet file has been read."""
         stored = self.store.snapshot
-        return stored if stored.started or stored.boxes else self._first_look
+        return stored if stored.started or stored.boxes else self._names
 
     @property
     def theme_names(self) -> Sequence[str]:
@@ -157,22 +166,30 @@ class RgtApp(Everywhere):
 
     def copy_text(self, text: str) -> SafeText:
         """Copy, and tell in one sentence which way it went."""
+        from tui import terminal
+
         return terminal.copy(text, environ=self._environ, folder=self._state, osc52=self.copy_to_clipboard)
+
+    def save_lines(self, lines: Sequence[str], path: str, name: str) -> SafeText:
+        """Save lines into a file on this computer, and tell where. Raises Failure."""
+        from tui.saving import save_lines
+
+        return save_lines(lines, path, name=name, folder=self._state)
 
     def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
         """Show a run, or a box without one."""
+        from tui.model.command import ViewAt
         from tui.screens.run import RunScreen
 
         self.send(ViewAt(box))
-        screen = RunScreen(self.store, run, box, read_only=self.read_only)
-        self.push_screen(screen)
+        self.push_screen(RunScreen(self.store, run, box, read_only=self.read_only))
         if zoom:
             self.call_after_refresh(self.perform, "log")
 
     # -- life ---------------------------------------------------------------------------------------
 
     def get_default_screen(self) -> Screen[Any]:
-        return FleetScreen()
+        return FirstScreen(self._first_look, self.glyphs)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return {**super().get_theme_variable_defaults(), **defaults()}
@@ -181,20 +198,30 @@ class RgtApp(Everywhere):
         self._catch_signals()
         self.call_after_refresh(self._begin)
 
-    def _begin(self) -> None:
-        """After the first frame: draw what comes in, and load what it takes to have something come in."""
+    async def _begin(self) -> None:
+        """After the first frame: load the views, draw what comes in, and start what makes it come in."""
+        from tui.model.instance import Instance
+        from tui.model.snapshot import BoxView, FleetSnapshot
+        from tui.screens.everywhere import Everywhere
+        from tui.screens.fleet import FleetScreen
+
+        self._names = FleetSnapshot(
+            boxes=tuple(BoxView(Instance(name, platform, None)) for name, platform in self._first_look)
+        )
+        self.store = self._given_store() if callable(self._given_store) else self._given_store
+        self.period_s = self.store.rules.period_s
+        self._everywhere = Everywhere(self)
+        await self.push_screen(FleetScreen())
+        self._check_room(self.size)
         self._spawn(self.store.pump(self._publish), "pump")
         if self._start is not None:
-            self._spawn(self._started(self._start), "start")
+            self._spawn(self._start(self), "start")
         self.set_interval(AGES_S, self._request_frame)
         self._next_minute()
 
-    async def _started(self, start: Callable[[RgtApp], Awaitable[None]]) -> None:
-        await start(self)
-
     def _spawn(self, work: Awaitable[None], name: str) -> None:
-        task = asyncio.create_task(self._guarded(work, name), name=name)
-        self._tasks.append(task)
+        self._jobs = [job for job in self._jobs if not job.done()]
+        self._jobs.append(asyncio.create_task(self._guarded(work, name), name=name))
 
     async def _guarded(self, work: Awaitable[None], name: str) -> None:
         try:
@@ -205,18 +232,17 @@ class RgtApp(Everywhere):
             self._fault(name, error)
 
     def _next_minute(self) -> None:
-        now = self.clock()
-        self._minute = self.set_timer(60.5 - now % 60, self._on_minute)
+        self.set_timer(60.5 - self.clock() % 60, self._on_minute)
 
     def _on_minute(self) -> None:
         self._request_frame()
         self._next_minute()
 
     async def on_unmount(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_S)
+        for job in self._jobs:
+            job.cancel()
+        if self._jobs:
+            await asyncio.wait(self._jobs, timeout=LEAVE_S)
 
     def _catch_signals(self) -> None:
         """SIGTERM, SIGHUP and SIGINT leave like a person does, with the terminal put back in order."""
@@ -227,33 +253,43 @@ class RgtApp(Everywhere):
             loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
-        if self._away:
-            if number != signal.SIGINT:  # that one was meant for the program that has the terminal
-                self._signalled = True
-                for guest in self._guests:
-                    guest.terminate()
-            return
-        self._leave()
+        if not self._away:
+            self._leave()
+        elif number != signal.SIGINT:  # that one was meant for the program that has the terminal
+            self._signalled = True
+            for guest in self._guests:
+                guest.terminate()
 
     def _leave(self) -> None:
         self.exit(int(Exit.INTERRUPTED), return_code=int(Exit.INTERRUPTED))
+
+    def _handle_exception(self, error: Exception) -> None:
+        if self._exit:
+            return  # a widget that was still being put up when the operator left
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """The last words of a crash: where it was, without any values of variables, which may be secret."""
+        self.bell()
+        words = "".join(traceback.format_exception(self._exception)) if self._exception else ""
+        lines = "\n".join(safe(line) for line in words.splitlines())
+        self._exit_renderables.append(f"rgt broke off. The runs on the boxes go on.\n{lines}")
+        self._close_messages_no_wait()
 
     # -- frames -------------------------------------------------------------------------------------
 
     def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
         self._touched |= runs
-        for notice in snapshot.notices[self._noticed(snapshot) :]:
+        for notice in self._unseen(snapshot.notices):
             self.say(notice.text, notice.level)
         self._request_frame()
 
-    def _noticed(self, snapshot: FleetSnapshot) -> int:
-        """Where the notices begin that were not shown yet; what this app reported itself was."""
-        known, self._known_notices = self._known_notices, snapshot.notices
-        last = known[-1] if known else None
-        for place in range(len(snapshot.notices) - 1, -1, -1):
-            if snapshot.notices[place] is last:
-                return place + 1
-        return 0
+    def _unseen(self, notices: tuple[Notice, ...]) -> tuple[Notice, ...]:
+        """The notices that were not shown yet; the store keeps only the newest ones."""
+        last = self._known_notices[-1] if self._known_notices else None
+        self._known_notices = notices
+        places = [place for place, notice in enumerate(notices) if notice is last]
+        return notices[places[-1] + 1 :] if places else notices
 
     def _request_frame(self) -> None:
         if not self._frame_due and not self._away:
@@ -267,7 +303,7 @@ class RgtApp(Everywhere):
         with self.batch_update():
             for screen in reversed(self.screen_stack):
                 apply = getattr(screen, "apply", None)
-                if apply is not None:
+                if apply is not None and screen.is_mounted:
                     try:
                         apply(self.snapshot, touched)
                     except Exception as error:  # noqa: BLE001 - one bad picture must not end the watch
@@ -275,14 +311,22 @@ class RgtApp(Everywhere):
                 if not isinstance(screen, ModalScreen):
                     break
 
-    def on_resize(self) -> None:
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, sparing(renderable))
+
+    def on_resize(self, event: Resize) -> None:
+        if self._everywhere is not None:
+            self._check_room(event.size)
+
+    def _check_room(self, size: Size) -> None:
+        """Cover a pane in which nothing useful can be drawn, uncover one that has grown."""
         from tui.screens.too_small import TooSmallScreen
 
-        small = self.size.width < LEAST[0] or self.size.height < LEAST[1]
-        shown = isinstance(self.screen, TooSmallScreen)
-        if small and not shown:
+        small = size.width < LEAST[0] or size.height < LEAST[1]
+        shown_now = isinstance(self.screen, TooSmallScreen)
+        if small and not shown_now:
             self.push_screen(TooSmallScreen(LEAST))
-        elif shown and not small:
+        elif shown_now and not small:
             self.pop_screen()
 
     # -- actions ------------------------------------------------------------------------------------
@@ -301,16 +345,15 @@ class RgtApp(Everywhere):
             self.say(f"There is no command {action_id!r}.", "attention")
         elif self.read_only and action.level > Level.OBSERVE:
             self.say(f"{action.id} changes something; this is read-only mode.", "attention")
+        elif (handler := self._handler(action)) is None:
+            self.say(f"{action.label.removeprefix(': ')}: nothing to do that with here.", "attention")
         else:
-            handler = self._handler(action)
-            if handler is None:
-                self.say(f"{action.label.removeprefix(': ')}: nothing to do that with here.", "attention")
-            else:
-                await self._guard(action, lambda: handler(text) if text is not None else handler())
+            await self._guard(action, lambda: handler(text) if text is not None else handler())
 
     def _handler(self, action: Action) -> Callable[..., Any] | None:
         name = f"action_{action.id}"
-        places = [*(self.focused.ancestors_with_self if self.focused else ()), self.screen, self]
+        near = self.focused.ancestors_with_self if self.focused else ()
+        places = [*near, self.screen, self, self._everywhere]
         return next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
 
     async def _guard(self, action: Action, call: Callable[[], Any]) -> None:
@@ -326,23 +369,39 @@ class RgtApp(Everywhere):
     def _fault(self, where: str, error: Exception) -> None:
         """An error of ours: told in one line, kept whole for a bug report, survived."""
         self.faults.append("".join(traceback.format_exception(error)))
-        self._report(
-            f"{where} failed: {type(error).__name__}: {safe(str(error), 200)}. rgt runs on.", "danger"
-        )
+        what = f"{where} failed: {type(error).__name__}: {safe(str(error), 200)}. rgt runs on."
+        self._report(what, "danger")
 
     def _report(self, text: str, level: str) -> None:
+        from tui.model.event import Notice
+
         if not self.store.offer(Notice(safe(text), level)):
             self.say(text, level)
 
+    async def action_quit(self) -> None:
+        """Leave. Runs go on."""
+        self.exit(int(Exit.FINE))
+
+    def action_interrupted(self) -> None:
+        """ctrl+c: too easily pressed out of habit to leave by."""
+        keys = keys_of(BY_ID["quit"], self.key_overrides)
+        self.say(f"{shown(keys[0]) if keys else ':quit'} leaves rgt; your runs go on.")
+
+    async def action_back(self) -> None:
+        """One view back; the first view stays."""
+        if len(self.screen_stack) > len(("first frame", "fleet")):
+            self.screen.dismiss(None)
+
     def action_shell(self) -> None:
         """Hand the terminal to ssh, and come back."""
-        box, _ = self.here()
-        if self.shell_argv is None:
+        if self._everywhere is None or self.shell_argv is None:
             raise Failure("No shell can be opened here.", do="Use rgt ssh in another terminal.")
-        argv = self.shell_argv(box)
-        self._spawn(self._shell(box, argv), "shell")
+        box, _ = self._everywhere.here()
+        self._spawn(self._shell(box, self.shell_argv(box)), "shell")
 
     async def _shell(self, box: str, argv: list[str]) -> None:
+        from tui import terminal
+
         banner = f"rgt: a shell on {box}; leave it to come back."
         self._away = True
         try:

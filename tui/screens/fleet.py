@@ -36,25 +36,23 @@ class FleetScreen(View):
     AUTO_FOCUS = "Roster"
     TITLE: ClassVar[str | None] = "fleet"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._roster_height: int | str = "1fr"
+
     def compose(self) -> ComposeResult:
         host = self.host
-        yield Header(clock=host.clock, read_only=host.read_only, period_s=host.period_s)
+        yield Header(clock=host.clock, read_only=host.read_only)
         yield Rule("fleet", id="top")
         with Container(id="body"):
-            yield Roster(clock=host.clock, period_s=host.period_s)
+            yield Roster(clock=host.clock)
             with Vertical(id="pane"):
                 yield Rule(id="middle")
                 yield Detail()
         yield Lines(id="empty")
         yield Lines(id="sentence")
-        with Horizontal(id="prompt"):
-            yield Lines(((("/", "accent"),),), id="slash")
-            yield Input(id="filter", compact=True, placeholder="text   !not this   /regex/   -f fuzzy")
+        yield Horizontal(id="prompt")
         yield Footer()
-
-    def on_mount(self) -> None:
-        self.query_one("#filter", Input).cursor_blink = False
-        self._place()
 
     def on_resize(self) -> None:
         self._place()
@@ -70,28 +68,27 @@ class FleetScreen(View):
 
     def apply(self, snapshot: FleetSnapshot, log_runs: frozenset[str]) -> None:
         """Draw a snapshot by difference."""
-        self.query_one(Header).apply(snapshot)
-        self.roster.apply(snapshot)
-        empty = not snapshot.boxes
-        self.set_class(empty, "-empty")
-        if empty:
+        self.query_one(Header).apply(snapshot, self.host.period_s)
+        self.roster.apply(snapshot, self.host.period_s)
+        if not snapshot.boxes:
             self.query_one("#empty", Lines).show(self._welcome(snapshot))
         self._place()
         self._describe()
 
     def _place(self) -> None:
         """Give the roster the rows it needs and the detail the rest."""
-        width, height = self.size
-        beside, below = width >= BESIDE, height >= BELOW
-        self.set_class(beside, "-beside")
-        self.set_class(below and not beside, "-below")
-        self.set_class(height < 12, "-low")
-        if below and not beside:
-            body = height - 3
-            rows = max(2, min(self.roster.counts[1] + 1, body - DETAIL_LEAST))
-            self.roster.styles.height = rows
-        else:
-            self.roster.styles.height = "1fr"
+        width, height = self.app.size
+        beside = width >= BESIDE
+        below = height >= BELOW and not beside
+        empty = not self.host.snapshot.boxes
+        shape = {"-beside": beside, "-below": below, "-low": height < 12, "-empty": empty}
+        if any(self.has_class(name) != on for name, on in shape.items()):
+            self.update_classes(shape)  # all at once: each change restyles the whole view
+        rows = max(2, min(self.roster.counts[1] + 1, height - 3 - DETAIL_LEAST)) if below else None
+        wanted = "1fr" if rows is None else rows
+        if self._roster_height != wanted:
+            self._roster_height = wanted
+            self.roster.styles.height = wanted
 
     def _describe(self) -> None:
         roster = self.roster
@@ -274,11 +271,16 @@ class FleetScreen(View):
         value = row.cells[self.roster.column].text if row else ""
         self.app.push_screen(ExplainScreen(of_column(look.box, look.run, self.roster.column, value)))
 
-    def action_filter(self, text: str = "") -> None:
+    async def action_filter(self, text: str = "") -> None:
         if text:
             self._filter(text)
             return
-        field = self.query_one("#filter", Input)
+        prompt = self.query_one("#prompt", Horizontal)
+        if not prompt.children:
+            entry = Input(id="filter", compact=True, placeholder="text   !not this   /regex/   -f fuzzy")
+            entry.cursor_blink = False
+            await prompt.mount(Lines(((("/", "accent"),),), id="slash"), entry)
+        field = prompt.query_one("#filter", Input)
         self.add_class("-filtering")
         field.value = self.roster.query_text
         field.cursor_position = len(field.value)

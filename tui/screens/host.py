@@ -33,10 +33,13 @@ class Host(Protocol):
     read_only: bool
     glyphs: Glyphs
     period_s: float
-    clock: Callable[[], float]
     key_overrides: Mapping[str, tuple[str, ...]]
     add_box: AddBox | None
     typed: list[str]  # history of the ``:`` line, newest last
+    worn: str  # name of the theme
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
 
     @property
     def snapshot(self) -> FleetSnapshot: ...
@@ -55,6 +58,9 @@ class Host(Protocol):
 
     def copy_text(self, text: str) -> SafeText:
         """Copy, and tell which way it went."""
+
+    def save_lines(self, lines: Sequence[str], path: str, name: str) -> SafeText:
+        """Save lines into a file on this computer, and tell where. Raises Failure."""
 
     def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
         """Show a run, or a box without one."""

@@ -18,7 +18,7 @@ from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
 from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, clip, fit, wrap
-from tui.widgets.roster_rows import progress_word
+from tui.widgets.roster_rows import progress_word, whole_minute
 
 LABEL = 12
 LABEL_NARROW = 9
@@ -237,7 +237,7 @@ def _meter(look: Look) -> list[Span]:
     spans: list[Span] = [("price not known" if price is None else f"{price:.2f} {sign}/h", "money")]
     if instance.rented_at is not None:
         spans.append((f"since {long(look.now - instance.rented_at)}", ""))
-    spent = money.spent(instance, look.now)
+    spent = money.spent(instance, whole_minute(look.now))
     if spent is not None:
         spans.append((f"spent {spent:,.2f} {sign}", "money"))
     clock = look.box.clock

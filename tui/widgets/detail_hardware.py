@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from tui.fleet.age import long
 from tui.model.snapshot import BoxView, Growth
 from tui.model.telemetry import Filesystem, Gpu, Telemetry
-from tui.widgets.figures import size
+from tui.widgets.figures import pair, size
 from tui.widgets.glyphs import Glyphs, bar
 from tui.widgets.lines import Span, fit, length
 
@@ -72,7 +72,7 @@ def _amount(fs: Filesystem, word: str) -> str:
         return f"{fs.inodes_used:,} / {fs.inodes:,}" if fs.inodes < 10_000_000 else f"{fs.inodes_used:,}"
     if fs.size_bytes is None or fs.used_bytes is None:
         return ""
-    return f"{size(fs.used_bytes)} / {size(fs.size_bytes)}"
+    return pair(fs.used_bytes, fs.size_bytes)
 
 
 def _full_in(growth: Growth) -> str:

@@ -10,6 +10,7 @@ from tui.fleet.age import is_stale
 from tui.model.snapshot import FleetSnapshot
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, length
+from tui.widgets.roster_rows import whole_minute
 
 
 def census(snapshot: FleetSnapshot, now: float, period_s: float) -> tuple[int, int, int, int]:
@@ -57,7 +58,7 @@ def header_line(
         cost.append((f"burn {_sum(burn)}/h", "money"))
     elif any(i.endpoint is not None for i in instances):
         cost.append(("burn ? $/h", "money"))
-    spent = money.spent_total(instances, now)
+    spent = money.spent_total(instances, whole_minute(now))
     paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []
     mode: list[Span] = [("read-only", "strong")] if read_only else []
     clock: list[Span] = [(time.strftime("%H:%M", time.localtime(now)), "dim")]
@@ -90,18 +91,16 @@ def _pack(width: int, left: list[list[Span]], right: list[list[Span]]) -> Line:
 class Header(Lines):
     """The fleet in one line."""
 
-    def __init__(
-        self, *, clock: Callable[[], float], read_only: bool, period_s: float = 2.0, id: str | None = None
-    ) -> None:
+    def __init__(self, *, clock: Callable[[], float], read_only: bool, id: str | None = None) -> None:
         super().__init__(id=id)
         self._clock = clock
         self._read_only = read_only
-        self._period_s = period_s
+        self._period_s = 2.0
         self._snapshot = FleetSnapshot()
 
-    def apply(self, snapshot: FleetSnapshot) -> None:
+    def apply(self, snapshot: FleetSnapshot, period_s: float = 2.0) -> None:
         """Take in a snapshot."""
-        self._snapshot = snapshot
+        self._snapshot, self._period_s = snapshot, period_s
         self._draw()
 
     def on_resize(self) -> None:

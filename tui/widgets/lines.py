@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, TypeAlias
+from itertools import groupby, zip_longest
+from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -13,16 +14,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.model.text import safe
+from tui.widgets.ink import ink_of
 
 Span: TypeAlias = tuple[str, str]
-"""Text, and the names of its styles separated by blanks (see `STYLES`); ``""`` is plain."""
+"""Text, and the names of its styles separated by blanks (see `ink.STYLES`); ``""`` is plain."""
 
 Line: TypeAlias = tuple[Span, ...]
-
-STYLES = frozenset(
-    ("dim", "rule", "title", "accent", "attention", "danger", "fine", "money", "strong", "under", "cursor")
-)
-"""Style names a span may carry; each is a component class ``lines--NAME``, coloured by the theme."""
 
 
 def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
@@ -80,6 +77,30 @@ def clip(line: Iterable[Span], width: int, ellipsis: str = "…") -> Line:
     return tuple(spans)
 
 
+NEAR = 10
+"""Cells between two changes below which one write is cheaper than moving the cursor in between."""
+
+
+def differences(old: Line, new: Line) -> list[tuple[int, int]]:
+    """Where two lines differ, as (start, cells); 0 cells means to the end of the line."""
+    if old == new:
+        return []
+    parts: list[tuple[int, int]] = []
+    x = 0
+    for before, after in zip_longest(old, new):
+        if before is None or after is None or cell_len(before[0]) != cell_len(after[0]):
+            parts.append((x, 0))
+            break
+        cells = cell_len(after[0])
+        if before != after:
+            if parts and x - sum(parts[-1]) <= NEAR:
+                parts[-1] = (parts[-1][0], x + cells - parts[-1][0])
+            else:
+                parts.append((x, cells))
+        x += cells
+    return parts
+
+
 def length(line: Iterable[Span]) -> int:
     """Cells a line takes."""
     return sum(cell_len(text) for text, _ in line)
@@ -92,7 +113,6 @@ class Lines(Widget, can_focus=False):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{name}" for name in STYLES}
     DEFAULT_CSS = "Lines { width: 1fr; height: 1; }"
 
     def __init__(
@@ -100,8 +120,6 @@ class Lines(Widget, can_focus=False):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self._lines: tuple[Line, ...] = tuple(lines)
-        self._styles_at = -1
-        self._spans: dict[str, Style] = {}
         self.painted = 0
         """Lines painted so far, counted for tests and for `doctor`."""
 
@@ -118,13 +136,24 @@ class Lines(Widget, can_focus=False):
         """Replace the lines; what did not change is not painted again."""
         old, new = self._lines, tuple(lines)
         self._lines = new
-        changed = [y for y in range(max(len(old), len(new))) if old[y : y + 1] != new[y : y + 1]]
-        self.repaint(changed)
+        rows = range(min(self.size.height, max(len(old), len(new))))
+        self.repaint_parts(
+            (y, differences(*(side[y] if y < len(side) else () for side in (old, new)))) for y in rows
+        )
 
     def repaint(self, rows: Iterable[int]) -> None:
         """Paint these rows of the widget again."""
+        self.repaint_parts((y, [(0, 0)]) for y in rows)
+
+    def repaint_parts(self, rows: Iterable[tuple[int, Sequence[tuple[int, int]]]]) -> None:
+        """Paint parts of rows again: row, and (start, cells) of each part; 0 cells means to the end."""
         width, height = self.size
-        regions = [Region(0, y, width, 1) for y in rows if 0 <= y < height]
+        regions = [
+            Region(x, y, min(cells, width - x) if cells else width - x, 1)
+            for y, parts in rows
+            for x, cells in parts
+            if 0 <= y < height and x < width
+        ]
         if regions:
             self.refresh(*regions)
 
@@ -138,25 +167,15 @@ class Lines(Widget, can_focus=False):
         base = self.rich_style
         if selected:
             base += self.span_style("cursor")
-        segments = [Segment(_literal(text), base + self.span_style(name)) for text, name in line if text]
+        segments = [
+            Segment("".join(_literal(text) for text, _ in spans), base + self.span_style(name))
+            for name, spans in groupby(line, key=lambda span: span[1])
+        ]
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def span_style(self, names: str) -> Style:
         """The style of a span, by the theme."""
-        if self._styles_at != self.app._css_update_count:
-            self._styles_at = self.app._css_update_count
-            self._spans = {}
-        style = self._spans.get(names)
-        if style is None:
-            style = Style()
-            for name in names.split():
-                style += self.get_component_rich_style(f"lines--{name}", partial=True)
-            self._spans[names] = style
-        return style
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._spans = {}
+        return ink_of(self.app).style(names)
 
 
 def _literal(text: str) -> str:

@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tui.widgets.lines import Line, Lines
+from tui.widgets.lines import Line, Lines, differences
 from tui.widgets.moves import move_bindings
 
 
@@ -49,6 +49,8 @@ class Picker(Lines, can_focus=True):
         self._head = head
         self._cursor = 0
         self._top = 0
+        self.moved = False
+        """Whether the operator has moved the cursor."""
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -77,12 +79,16 @@ class Picker(Lines, can_focus=True):
         """Replace the items. The cursor stays on its key, or near its place when that is gone."""
         before, key = self._window(), self.selected
         self._items, self._head = tuple(items), head if head is not None else self._head
-        places = {item.key: i for i, item in enumerate(self._items)}
-        self._cursor = places.get(key, min(self._cursor, max(0, len(self._items) - 1)))
+        self._cursor = self.place_for(key)
         self._follow()
         self._repaint_from(before)
         if self.selected != key:
             self.post_message(self.Moved(self))
+
+    def place_for(self, key: Hashable | None) -> int:
+        """Where the cursor goes when the items were replaced: to its key, else near where it was."""
+        found = (i for i, item in enumerate(self._items) if item.key == key)
+        return next(found, min(self._cursor, max(0, len(self._items) - 1)))
 
     def select(self, key: Hashable) -> bool:
         """Put the cursor on an item; False when it is not in the list."""
@@ -99,6 +105,7 @@ class Picker(Lines, can_focus=True):
             return
         before = self._window()
         self._cursor = place
+        self.moved = True
         self._follow()
         self._repaint_from(before)
         self.post_message(self.Moved(self))
@@ -117,7 +124,11 @@ class Picker(Lines, can_focus=True):
         return [self.line_at(y) for y in range(self.size.height)]
 
     def _repaint_from(self, before: list[tuple[Line, bool]]) -> None:
-        self.repaint(y for y, line in enumerate(before) if line != self.line_at(y))
+        rows: list[tuple[int, list[tuple[int, int]]]] = []
+        for y, (line, selected) in enumerate(before):
+            now, selected_now = self.line_at(y)
+            rows.append((y, differences(line, now) if selected == selected_now else [(0, 0)]))
+        self.repaint_parts(rows)
 
     def _follow(self) -> None:
         """Scroll so that the cursor is in sight and no room is wasted at the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -28,10 +28,10 @@ class Roster(Picker):
         Binding("right", "column(1)", "value to the right", show=False),
     ]
 
-    def __init__(self, *, clock: Callable[[], float], period_s: float = 2.0, id: str | None = None) -> None:
+    def __init__(self, *, clock: Callable[[], float], id: str | None = None) -> None:
         super().__init__(id=id, head=())
         self._clock = clock
-        self._period_s = period_s
+        self._period_s = 2.0
         self._snapshot = FleetSnapshot()
         self._rows: dict[Key, Row] = {}
         self._keep: Callable[[str], bool] = matcher("")
@@ -53,12 +53,22 @@ class Roster(Picker):
         """Rows shown, and rows there are."""
         return len(self.items), len(self._rows)
 
+    def place_for(self, key: Hashable | None) -> int:
+        """The worst row until the operator chooses one; then that row, or another one of the same box."""
+        if not self.moved:
+            return 0
+        keys = [item.key for item in self.items]
+        if key in keys or not isinstance(key, tuple):
+            return super().place_for(key)
+        same_box = (i for i, k in enumerate(keys) if isinstance(k, tuple) and k[0] == key[0])
+        return next(same_box, super().place_for(key))
+
     def row(self, key: Key) -> Row | None:
         return self._rows.get(key)
 
-    def apply(self, snapshot: FleetSnapshot) -> None:
+    def apply(self, snapshot: FleetSnapshot, period_s: float = 2.0) -> None:
         """Take in a snapshot and paint what differs."""
-        self._snapshot = snapshot
+        self._snapshot, self._period_s = snapshot, period_s
         fresh = rows_of(snapshot, self._clock(), glyphs_of(self), self._period_s)
         self._rows = {row.key: row for row in mark_changes(fresh, self._rows)}
         self.marks &= frozenset(self._rows)
@@ -154,7 +164,11 @@ class Roster(Picker):
         spans: list[Span] = [(" ", ""), mark]
         left: Column | None = None
         for column, width in columns:
-            spans.append((" " * gap(left, column, self.size.width), ""))
+            space = gap(left, column, self.size.width)
+            if column.right:
+                width += space  # numbers side by side in one style are written as one piece
+            else:
+                spans.append((" " * space, ""))
             spans.extend(self._cell(row, column, width))
             left = column
         return tuple(spans)

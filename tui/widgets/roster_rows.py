@@ -24,7 +24,7 @@ SORTS = ("attention", "name", "age", "inode", "disk", "gpu", "cost")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one column shows in one row, and how it is styled (names of `lines.STYLES`)."""
+    """What one column shows in one row, and how it is styled (names of `ink.STYLES`)."""
 
     text: str
     style: str = ""
@@ -110,7 +110,7 @@ def _row(
     # A box that was never probed has no old numbers to grey out.
     stale = taken is not None and is_stale(taken, now, period_s)
     values = numbers(box.telemetry)
-    spent = money.spent(box.instance, now)
+    spent = money.spent(box.instance, whole_minute(now))
     cells = {
         "BOX": Cell(safe(box.name), "strong"),
         "PLATFORM": Cell(safe(box.instance.platform), "dim"),
@@ -140,6 +140,11 @@ def _row(
     }
     stamp = (taken or 0.0, run.progress.at if run and run.progress else 0.0)
     return Row((box.name, run.name if run else ""), cells, order, rank, stale, stamp)
+
+
+def whole_minute(now: float) -> float:
+    """The time that money is computed for: sums that grow every second would be painted every second."""
+    return now // 60 * 60
 
 
 def numbers(telemetry: Telemetry | None) -> dict[str, float | None]:

@@ -1,0 +1,95 @@
+"""Lines are exactly as wide as their pane, hold no control code, and are painted only where they differ."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+
+from tui.widgets.lines import Line, Lines, clip, differences, fit, length, wrap
+
+ANY_TEXT = st.text(max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "right", "shown"),
+    [
+        ("abc", 5, False, "abc  "),
+        ("abc", 5, True, "  abc"),
+        ("abcdef", 4, False, "abc…"),
+        ("实例-北京", 6, False, "实例-…"),
+        ("实例", 4, False, "实例"),
+        ("实例实", 5, False, "实例…"),
+        ("实例实", 4, False, "实 …"),  # half of a wide character is a blank
+        ("x", 0, False, ""),
+    ],
+)
+def test_fit_is_exact(text: str, width: int, right: bool, shown: str) -> None:
+    assert fit(text, width, right=right) == shown
+    assert cell_len(fit(text, width, right=right)) == width
+
+
+@given(ANY_TEXT, st.integers(1, 30))
+def test_wrapped_lines_are_never_too_wide_and_lose_no_word(text: str, width: int) -> None:
+    lines = wrap(text, width + 1)
+    assert all(cell_len(line) <= width + 1 for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_clip_keeps_styles_and_marks_the_cut() -> None:
+    line: Line = (("abc", "strong"), ("defgh", "dim"), ("never", ""))
+    assert clip(line, 6) == (("abc", "strong"), ("de…", "dim"))
+    assert clip(line, 40) == line
+
+
+def test_differences_name_only_what_changed() -> None:
+    old: Line = (("name        ", "strong"), (" 12", ""), (" 34", ""), ("            ", ""), ("live", ""))
+    new: Line = (("name        ", "strong"), (" 13", ""), (" 34", ""), ("            ", ""), ("10s ", ""))
+    assert differences(old, new) == [(12, 3), (30, 4)]
+    assert differences(old, old) == []
+    assert differences(old, (*old[:2], (" 345", ""))) == [(15, 0)]  # other widths: to the end
+    near: Line = (("name        ", "strong"), (" 13", ""), (" 35", ""), ("            ", ""), ("live", ""))
+    assert differences(old, near) == [(12, 6)]
+
+
+class OneLine(App[None]):
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self.line = line
+
+    def compose(self) -> ComposeResult:
+        yield Lines((self.line,))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(ANY_TEXT, st.sampled_from(["", "dim", "danger strong"])), max_size=4))
+async def test_whatever_is_shown_is_as_wide_as_the_pane_and_printable(spans: list[tuple[str, str]]) -> None:
+    app = OneLine(tuple(spans))
+    async with app.run_test(size=(33, 3)):
+        strip = app.query_one(Lines).render_line(0)
+        assert cell_len(strip.text) == 33
+        assert strip.text.isprintable()
+
+
+async def test_only_changed_lines_are_painted() -> None:
+    app = OneLine((("first", ""),))
+    async with app.run_test(size=(30, 8)) as pilot:
+        lines = app.query_one(Lines)
+        lines.styles.height = 5
+        text: list[Line] = [((f"row {n}", ""),) for n in range(5)]
+        lines.show(text)
+        await pilot.pause()
+        before = lines.painted
+        lines.show(text)
+        await pilot.pause()
+        assert lines.painted == before
+        text[3] = (("other", ""),)
+        lines.show(text)
+        await pilot.pause()
+        assert lines.painted == before + 1
+
+
+def test_length_counts_cells() -> None:
+    assert length((("ab", ""), ("北京", "dim"))) == 6
