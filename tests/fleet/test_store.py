@@ -91,3 +91,16 @@ async def test_quiet_time_publishes_nothing() -> None:
     await asyncio.sleep(1.3)
     pump.cancel()
     assert drawn == [1]
+
+
+async def test_the_pump_ends_when_it_is_told_to_however_busy_it_is() -> None:
+    for moment in range(8):
+        store = Store(clock=lambda: T0, frame_s=0.0)
+        pump = asyncio.create_task(store.pump(lambda _snapshot, _runs: None))
+        await asyncio.sleep(0.01)
+        store.offer(Notice(SafeText("x")))
+        for _ in range(moment):  # somewhere between the event and the frame that shows it
+            await asyncio.sleep(0)
+        pump.cancel()
+        await asyncio.wait([pump], timeout=1.5)
+        assert pump.cancelled()

@@ -123,7 +123,8 @@ class Store:
         published = -1
         while True:
             try:
-                await asyncio.wait_for(self._ready.wait(), 1.0)
+                async with asyncio.timeout(1.0):  # Python 3.11's wait_for can lose a cancellation here
+                    await self._ready.wait()
             except TimeoutError:
                 pass  # nothing came in: time itself may have made something stale
             self._ready.clear()

@@ -151,7 +151,8 @@ class BoxWorker:
         delay = None if final else self._backoff.failed(failure)
         await self._say(state, failure.line, None if delay is None else self._store.clock() + delay)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._retry_now.wait(), delay)
+            async with asyncio.timeout(delay):  # Python 3.11's wait_for can lose a cancellation here
+                await self._retry_now.wait()
 
     async def _say(self, state: LinkState, detail: SafeText, retry_at: float | None = None) -> None:
         link = Link(state, self._store.clock(), detail, retry_at, self._backoff.attempts)
@@ -195,7 +196,8 @@ class BoxWorker:
     async def _pause(self, seconds: float) -> None:
         self._probe_now.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._probe_now.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._probe_now.wait()
 
     async def _drop(self, transport: BoxTransport) -> None:
         for port in tuple(self._forwards):
