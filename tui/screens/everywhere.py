@@ -6,7 +6,6 @@ from typing import cast
 
 from textual.app import App
 
-from tui.actions import BY_ID
 from tui.model.command import OpenForward, ProbeNow, ReconnectNow
 from tui.model.failure import Failure
 from tui.model.text import safe
@@ -31,9 +30,6 @@ class Everywhere:
             if found is not None:
                 return (found[0], found[1])
         raise Failure("No box is selected.", do="Select one first.")
-
-    def _keys(self, action_id: str) -> tuple[str, ...]:
-        return keys_of(BY_ID[action_id], self._host.key_overrides)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen

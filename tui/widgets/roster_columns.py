@@ -75,7 +75,7 @@ def layout(width: int, needs: Mapping[str, int]) -> list[tuple[Column, int]]:
     Args:
         needs: cells that the longest content of a column takes.
     """
-    wanted = [_with_name(c, needs) for c in _wanted(width)]
+    wanted = [_with_words(c, needs, width) for c in _wanted(width)]
     columns: list[Column] = []
     for column in sorted(wanted, key=lambda c: c.rank):
         tried = [c for c in wanted if c in columns or c is column]
@@ -104,11 +104,20 @@ def _wanted(width: int) -> list[Column]:
     return [c for c in COLUMNS if c.id not in unwanted]
 
 
-def _with_name(column: Column, needs: Mapping[str, int]) -> Column:
-    """Names are what people look for: whole up to 16 cells before another column is taken in."""
-    if column.id not in ("BOX", "RUN"):
-        return column
-    return replace(column, width=max(column.width, min(needs.get(column.id, 0), 16)))
+def _with_words(column: Column, needs: Mapping[str, int], width: int) -> Column:
+    """A column at the width its words want before another column is taken in: names and states are what
+    people look for.
+    """
+    narrow = width < 76
+    most = {
+        "BOX": 12 if narrow else 16,
+        "RUN": 16,
+        "STATE": 18,
+        "BOX STATE": 18,
+        "PROGRESS": 12 if narrow else 10,
+    }
+    wanted = min(needs.get(column.id, 0), most.get(column.id, 0))
+    return replace(column, width=max(column.width, wanted))
 
 
 def _total(columns: Sequence[Column], widths: Mapping[str, int], width: int) -> int:
