@@ -23,7 +23,7 @@ from tui.model.instance import Endpoint, Instance, Link, LinkState
 from tui.model.reading import Source, known
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.snapshot import HISTORY, FleetSnapshot
-from tui.model.telemetry import Filesystem, Gpu, Host, LogFile, Memory, RunTruth, Telemetry
+from tui.model.telemetry import Candidate, Filesystem, Gpu, Host, LogFile, Memory, RunTruth, Telemetry
 from tui.model.text import SafeText
 
 T0 = 1_000_000.0
@@ -193,6 +193,16 @@ def test_forwards_open_and_close() -> None:
     snapshot = fold(FLEET, ForwardChanged("box-a", 6006, 40001))
     assert snapshot.boxes[0].forwards[0].local_port == 40001
     assert fold(ForwardChanged("box-a", 6006, None), start=snapshot).boxes[0].forwards == ()
+
+
+def test_what_is_watched_is_not_proposed_again() -> None:
+    taken = probe(truth=truth(True, log_at=T0))
+    found = (Candidate(SafeText("python a.py"), pid=412), Candidate(SafeText("python b.py"), pid=500))
+    telemetry = replace(taken.telemetry, candidates=known(found))
+    snapshot = fold(FLEET, live(), replace(taken, telemetry=telemetry))
+    seen = snapshot.boxes[0].telemetry
+    assert seen is not None
+    assert [c.pid for c in seen.candidates.value or ()] == [500]
 
 
 def test_everything_kept_is_bounded() -> None:

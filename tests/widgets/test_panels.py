@@ -176,7 +176,7 @@ def test_memory_is_the_cgroups_and_kills_before_us_are_no_news() -> None:
     assert styles(lines, "2 since rgt looks") == {"danger"}
     free = replace(fixture.telemetry(), memory=known(Memory(None, 2**30, None, 2, 503 * 2**30, 300 * 2**30)))
     said = text(memory_lines(with_telemetry(free), 60))
-    assert "n/a  the cgroup sets none" in said
+    assert "none set by the cgroup" in said
     assert "n/a  no count is kept" in said
     assert "machine" in said
 

@@ -25,6 +25,7 @@ from tui.model.event import (
 )
 from tui.model.instance import LinkState
 from tui.model.snapshot import BoxView, FleetSnapshot, RunView
+from tui.model.telemetry import Telemetry
 
 MAX_COMMANDS = 500
 MAX_NOTICES = 100
@@ -112,7 +113,7 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
 
 
 def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
-    t = event.telemetry
+    t = _unwatched(event.telemetry, snapshot.runs_on(event.box))
 
     def learn(box: BoxView) -> BoxView:
         disk = growth.add_disk_sample(box.disk_history, growth.disk_sample(t))
@@ -134,6 +135,16 @@ def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
         for r in snapshot.runs
     )
     return replace(snapshot, runs=runs)
+
+
+def _unwatched(telemetry: Telemetry, runs: tuple[RunView, ...]) -> Telemetry:
+    """Telemetry that proposes no run which is watched already."""
+    candidates = telemetry.candidates.value
+    pids = {r.spec.pid for r in runs} | {t.process.pid for t in telemetry.runs if t.process}
+    if not candidates or not pids.intersection(c.pid for c in candidates):
+        return telemetry
+    left = tuple(c for c in candidates if c.pid is None or c.pid not in pids)
+    return replace(telemetry, candidates=replace(telemetry.candidates, value=left))
 
 
 def _forward(snapshot: FleetSnapshot, event: ForwardChanged) -> FleetSnapshot:

@@ -23,7 +23,7 @@ from tui.widgets.disk_panel import DiskPanel
 from tui.widgets.figures import significant
 from tui.widgets.footer import Footer, Verb
 from tui.widgets.gpu_panel import GpuPanel
-from tui.widgets.lines import Line, Lines, Span, wrap
+from tui.widgets.lines import Line, Lines, Span, end_of, wrap
 from tui.widgets.logview import LogView
 from tui.widgets.memory_panel import MemoryPanel
 from tui.widgets.panel import Panel, Sight
@@ -39,6 +39,10 @@ BESIDE = 100
 """From this width on the panels stand beside the log; below it they are a line each above it."""
 LOW = 20
 """Below this height the summary keeps three lines."""
+
+
+_RULE_WORDS = 26
+"""Cells of the log's rule that its title leaves to the word at the right."""
 
 
 class RunScreen(LogActions):
@@ -141,7 +145,8 @@ class RunScreen(LogActions):
         title: list[Span] = [("log", "title")]
         word: Span = ("", "")
         if run is not None and run.spec.log:
-            title.append((f" {safe(run.spec.log)}", "dim"))
+            room = self.log_view.size.width - _RULE_WORDS
+            title.append((f" {end_of(safe(run.spec.log), room, ellipsis=self.host.glyphs.ellipsis)}", "dim"))
         link = sight.box.link.state if sight.box is not None else None
         live = link is LinkState.LIVE
         if run is not None and link is not None and not live:

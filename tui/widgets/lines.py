@@ -33,6 +33,16 @@ def fit(text: str, width: int, *, right: bool = False, ellipsis: str = "…") ->
     return pad + text if right else text + pad
 
 
+def end_of(text: str, width: int, *, ellipsis: str = "…") -> str:
+    """At most `width` cells of the end of `text`: a path's last parts say more than its first."""
+    if cell_len(text) <= width:
+        return text
+    kept = text[-max(1, width - 1) :]
+    while kept and cell_len(kept) > width - 1:
+        kept = kept[1:]
+    return ellipsis + kept
+
+
 def wrap(text: str, width: int) -> list[str]:
     """Break a sentence into lines of at most `width` cells, at blanks where there are any."""
     lines: list[str] = []

@@ -50,7 +50,7 @@ def memory_summary(sight: Sight, width: int) -> Line:
     memory = reading.value
     pct = used_pct(memory)
     if pct is None:
-        used: Line = ((f"{size(memory.used_bytes, binary=True)} used, no limit told", ""),)
+        used: Line = ((f"{size(memory.used_bytes, binary=True)} used, no limit", ""),)
         figure: Line = ()
     else:
         level = level_of(pct, sight.thresholds.memory_pct, sight.thresholds.danger_pct)
@@ -82,7 +82,7 @@ def _use(memory: Memory, width: int, sight: Sight) -> list[Line]:
         ((fit("  used", LABEL), "dim"), (used, "" if memory.used_bytes is not None else "dim"))
     ]
     if memory.limit_bytes is None:
-        lines.append(((fit("  limit", LABEL), "dim"), (f"{NA}  the cgroup sets none", "dim")))
+        lines.append(((fit("  limit", LABEL), "dim"), ("none set by the cgroup", "dim")))
     else:
         limit = size(memory.limit_bytes, binary=True)
         lines.append(((fit("  limit", LABEL), "dim"), (f"{limit}  its use was not told", "")))
