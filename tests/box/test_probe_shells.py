@@ -6,14 +6,17 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from tests.box.probe_rig import SHELLS, ShellTransport, probing, stand_in, with_path
+from tests.box.fuse_rig import mounted
+from tests.box.probe_rig import SHELLS, ShellTransport, probing, shell_argv, stand_in, with_path
 from tests.real import absent, need
-from tui.box.probe.loop import Probe
+from tui.box.probe.loop import Probe, ProbeEnded
 from tui.box.probe.plan import ProbeRequest
+from tui.box.probe.script import source
 from tui.model.run import RunSpec
 from tui.model.telemetry import RunTruth, Telemetry
 
@@ -140,45 +143,104 @@ def tree(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash"])
-async def test_writes_nothing_anywhere(shell: str) -> None:
+async def test_writes_nothing_anywhere(shell: str, tmp_path: Path) -> None:
     """Neither the shell nor what it starts makes, removes or opens a file for writing, but for /dev/null."""
-    strace = need("strace")["strace"]
-    transport = ShellTransport(shell)
-    calls = (
-        "trace=openat,open,creat,mkdir,unlink,unlinkat,rename,renameat,renameat2,truncate,chmod,symlink,mknod"
-    )
-    transport.argv = [strace, "-f", "-q", "-e", calls, "-o", "|cat >&2", *transport.argv]
-    read_end, write_end = os.pipe()
-    original = os.dup(2)
-    os.dup2(write_end, 2)
-    try:
-        reading = asyncio.get_running_loop().run_in_executor(None, drain, read_end)
-        async with probing(transport, deadline_s=30) as probe:
-            await probe.tick(ProbeRequest((RunSpec("r", "b", log="/etc/hosts", checkpoints="/etc/*.conf"),)))
-    finally:
-        os.dup2(original, 2)
-        os.close(original)
-        os.close(write_end)
-    text = await reading
-    os.close(read_end)
-    if "ptrace" in text[:300]:
-        absent("strace may not trace here")
-    lines = [line for line in text.splitlines() if "openat(" in line or "open(" in line]
-    assert any('"/proc/loadavg"' in line for line in lines)  # the trace did see the probe
-    writing = [line for line in lines if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
+    changing = "creat,mkdir,mkdirat,unlink,unlinkat,rename,renameat,renameat2,truncate,chmod,symlink,mknod"
+
+    async def look(probe: Probe) -> None:
+        runs = (RunSpec("r", "b", log="/etc/hosts", checkpoints="/etc/*.conf"),)
+        await probe.tick(ProbeRequest(runs), candidates=True, xid=True)
+
+    lines = await traced(shell, f"open,openat,{changing}", tmp_path / "trace", look)
+    opened = [line for line in lines if "open(" in line or "openat(" in line]
+    assert any('"/proc/loadavg"' in line for line in opened)  # the trace did see the probe
+    writing = [line for line in opened if "O_WRONLY" in line or "O_RDWR" in line or "O_CREAT" in line]
     # bash looks for a terminal when it starts.
     assert [line for line in writing if '"/dev/null"' not in line and '"/dev/tty"' not in line] == []
-    changing = [
-        line for line in text.splitlines() if any(f" {call}(" in line for call in calls.split(",")[2:])
-    ]
-    assert changing == []
+    assert [line for line in lines if any(f" {call}(" in line for call in changing.split(","))] == []
 
 
-def drain(fd: int) -> str:
-    parts: list[bytes] = []
-    while part := os.read(fd, 65536):
-        parts.append(part)
-    return b"".join(parts).decode("utf-8", "replace")
+async def traced(shell: str, calls: str, trace: Path, work: Callable[[Probe], Awaitable[None]]) -> list[str]:
+    """What strace saw of the shell and of all it started while `work` was done with it."""
+    transport = ShellTransport(shell)
+    strace = need("strace")["strace"]
+    transport.argv = [strace, "-f", "-q", "-e", f"trace={calls}", "-o", str(trace), *transport.argv]
+    try:
+        async with probing(transport, deadline_s=30) as probe:
+            await work(probe)
+    except ProbeEnded:
+        absent("strace may not trace here")
+    return trace.read_text(errors="replace").splitlines()
+
+
+CGROUPS = {
+    # name: (mount table, /proc/self/cgroup, files below the root, what is read of memory and CPU)
+    "version 2, the tightest above": (
+        "cgroup2 {root} cgroup2 rw 0 0",
+        "0::/user.slice/user-0.slice/session.scope",
+        {
+            "user.slice/memory.max": "max", "user.slice/cpu.max": "200000 100000",
+            "user.slice/user-0.slice/memory.max": "5000", "user.slice/user-0.slice/memory.current": "700",
+            "user.slice/user-0.slice/memory.stat": "anon 1\ninactive_file 50\nfile 3",
+            "user.slice/user-0.slice/memory.events": "low 0\noom 9\noom_kill 4\noom_group_kill 0",
+            "user.slice/user-0.slice/session.scope/memory.max": "9000",
+            "user.slice/user-0.slice/session.scope/cpu.max": "max 100000",
+        },
+        ("version 2", "{root}/user.slice/user-0.slice", "memory.max 5000", "inactive_file 50", "oom_kill 4",
+         "cpu.max 200000 100000"),
+    ),
+    "version 2, a container's root": (
+        "cgroup {root} cgroup2 ro 0 0",
+        "0::/",
+        {"memory.max": "8589934592", "memory.current": "1024", "cpu.max": "50000 100000"},
+        ("version 2", "at {root}\n", "memory.max 8589934592", "memory.current 1024", "cpu.max 50000 100000"),
+    ),
+    "version 2, a path of the host's": (
+        "cgroup {root} cgroup2 ro 0 0",
+        "0::/../../docker/abc",
+        {"memory.max": "77", "memory.current": "7"},
+        ("version 2", "at {root}\n", "memory.max 77"),
+    ),
+    "version 2, no limit anywhere": (
+        "cgroup2 {root} cgroup2 rw 0 0",
+        "0::/system.slice/ssh.service",
+        {"system.slice/memory.max": "max", "system.slice/memory.current": "99",
+         "system.slice/ssh.service/memory.max": "max"},
+        ("version 2", "at {root}/system.slice\n", "memory.max max", "memory.current 99"),
+    ),
+    "version 1, nested": (
+        "cgroup {root}/memory cgroup rw,memory 0 0\ncgroup {root}/cpu cgroup rw,cpu,cpuacct 0 0",
+        "11:memory:/slurm/uid_0/job_5\n4:cpu,cpuacct:/\n1:name=systemd:/",
+        {
+            "memory/memory.limit_in_bytes": "9223372036854771712", "memory/memory.usage_in_bytes": "1",
+            "memory/slurm/memory.limit_in_bytes": "9223372036854771712",
+            "memory/slurm/uid_0/job_5/memory.limit_in_bytes": "640",
+            "memory/slurm/uid_0/job_5/memory.usage_in_bytes": "320",
+            "memory/slurm/uid_0/job_5/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2",
+            "cpu/cpu.cfs_quota_us": "350000", "cpu/cpu.cfs_period_us": "100000",
+            "cpu/cpu.stat": "nr_periods 5\nnr_throttled 3",
+        },
+        ("version 1", "at {root}/memory/slurm/uid_0/job_5\n", "memory.limit_in_bytes 640", "oom_kill 2",
+         "cpu.cfs_quota_us 350000", "nr_throttled 3"),
+    ),
+    "none": ("proc /proc proc rw 0 0", "", {}, ("version 0",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("case", CGROUPS)
+def test_the_control_group_that_binds_us(shell: str, case: str, tmp_path: Path) -> None:
+    table, own, contents, wanted = CGROUPS[case]
+    root = tmp_path / "cgroup"
+    for name, text in contents.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text + "\n")
+    functions = source().partition("trap reap EXIT")[0]  # all that comes before the program starts to act
+    steps = "out=; mounts=$2; cgroups=$3; find_cgroup; memory; cpu; printf '%s' \"$out\""
+    argv = [*shell_argv(shell), "-c", functions + steps, "rgt", "n", table.format(root=root), own]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    for line in wanted:
+        assert line.format(root=root) in said
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -276,6 +338,55 @@ async def test_finds_the_file_behind_tee_and_the_tmux_session(tmp_path: Path) ->
     assert (truth(telemetry, "here").session_alive, truth(telemetry, "gone").session_alive) == (True, False)
 
 
+@pytest.fixture
+def alpine(tmp_path: Path) -> dict[str, str]:
+    """An environment whose tools are all BusyBox's, as far as BusyBox has them."""
+    busybox, folder = need("busybox")["busybox"], tmp_path / "alpine"
+    folder.mkdir()
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    for applet in listed:
+        (folder / applet).symlink_to(busybox)
+    return with_path(folder)
+
+
+async def test_where_all_tools_are_busybox(alpine: dict[str, str], tmp_path: Path) -> None:
+    place = tmp_path / "hung"
+    work = tmp_path / "work 我"
+    work.mkdir()
+    (work / "t.py").write_text("import time\nopen('a b.pt', 'wb').write(b'x' * 7)\ntime.sleep(60)\n")
+    with (work / "log one").open("wb") as log:
+        child = subprocess.Popen([sys.executable, "t.py"], cwd=work, stdout=log)
+    run = RunSpec("r", "b", log=str(work / "log one"), checkpoints=f"{tmp_path}/**/*.pt", pid=child.pid)
+    request = ProbeRequest((run,), (str(place),))
+    try:
+        while not (work / "a b.pt").exists():
+            await asyncio.sleep(0.02)
+        with mounted(place) as folder:
+            async with probing(ShellTransport("busybox ash", alpine)) as probe:
+                telemetry = await probe.tick(request, candidates=True, xid=True)
+                folder.answering.clear()
+                hung = await probe.tick(request)
+    finally:
+        child.kill()
+        child.wait(5)
+    disks = {str(one.mount): one for one in telemetry.filesystems.value or ()}
+    real = os.statvfs("/")
+    assert disks["/"].size_bytes == real.f_blocks * real.f_frsize
+    assert (disks[str(place)].inodes, disks[str(place)].use_pct) == (500, 80)
+    assert {str(one.mount): one.error for one in hung.filesystems.value or ()} | {
+        str(place): ""
+    } == dict.fromkeys(disks, "")
+    assert next(one for one in hung.filesystems.value or () if one.mount == str(place)).error
+    assert telemetry.processes.value
+    assert truth(telemetry, "r").alive
+    assert [one.size_bytes for one in truth(telemetry, "r").checkpoints.value or ()] == [7]
+    found = {one.pid: one for one in telemetry.candidates.value or ()}
+    assert found[child.pid].cwd == str(work)
+    assert found[child.pid].logs == (str(work / "log one"),)
+    assert [one.path for one in found[child.pid].checkpoints] == [str(work / "a b.pt")]
+    assert telemetry.xid.known
+
+
 SMI = r"""
 case $* in
   *query-compute-apps*) echo '4242, python, 1000, GPU-1111' ;;
@@ -321,21 +432,15 @@ async def test_a_tool_that_refuses(text: str, gpus: tuple[()] | None, why: str, 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_plain_looks_start_no_process(shell: str) -> None:
-    """By the kernel's count of processes ever started; others raise it too, so the best of five counts."""
-    async with probing(ShellTransport(shell)) as probe:
-        await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
-        fewest = min([await _started_by(probe) for _ in range(5)])
-    assert fewest < 10  # ten looks
+async def test_plain_looks_start_no_process(shell: str, tmp_path: Path) -> None:
+    async def started(times: int) -> int:
+        async def look(probe: Probe) -> None:
+            for _ in range(times):
+                await probe.tick(ProbeRequest((RunSpec("r", "b", pid=1),)), gpus=False, filesystems=False)
 
+        lines = await traced(shell, "clone,clone3,fork,vfork", tmp_path / f"trace{times}", look)
+        return sum("resumed>" not in line and "+++" not in line and "---" not in line for line in lines)
 
-async def _started_by(probe: Probe) -> int:
-    before = started_ever()
-    for _ in range(10):
-        await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
-    return started_ever() - before
-
-
-def started_ever() -> int:
-    lines = Path("/proc/stat").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("processes ")))
+    one, eleven = await started(1), await started(11)
+    assert one == eleven
+    assert one > 5  # those of the start were seen

@@ -15,10 +15,12 @@ from tui.box.probe.memo import Memo
 from tui.box.probe.plan import Plan, ProbeRequest, make_plan, nearby_entries
 from tui.box.probe.script import configure, script, tick
 from tui.box.probe.system import Identity, Moment, linux_identity, worked
-from tui.box.transport import Channel, LinkLost, Transport
+from tui.box.transport import Channel, Transport
 from tui.model.failure import Exit, Failure
 from tui.model.telemetry import Telemetry
 from tui.model.text import safe
+
+__all__ = ["Garbled", "Probe", "ProbeEnded", "ProbeLate", "ProbeRequest"]
 
 MOST_STRAYS = 2
 _NOISE = 200
@@ -117,7 +119,7 @@ class Probe:
                 looked = await self._look(line, request, wanted)
                 if candidates and looked.nearby:
                     looked = await self._look_nearby(line, looked)
-            except (LinkLost, Garbled, ProbeEnded):
+            except Failure:
                 self._let_go(line)
                 raise
             except TimeoutError:

@@ -17,7 +17,10 @@ from tui.model.text import SafeText, safe
 
 MOST = 30
 _ROW = re.compile(r"(\d+) (\d+) (-?\d+) (-?\d+) ([A-Za-z]) (\d+) (\d+) (-?\d+) ([\d,]+|-) (.*)\Z")
-_LINK = re.compile(r"(l[rwx-]{9})\S* .* /proc/(\d+)/(cwd|fd/\d+) -> (.*)\Z")
+_LINKS = {
+    "linksb": re.compile(r"(l[rwx-]{9})\S* .* /proc/(\d+)/(cwd|fd/\d+) -> (.*)\Z"),  # ls -ldb
+    "links": re.compile(r"(l[rwx-]{9}):'/proc/(\d+)/(cwd|fd/\d+)' -> '(.*)'\Z"),  # stat -c %A:%N
+}
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a"}
 _SESSIONS = "#{session_created} #{session_attached} #{session_windows} #{session_name}"
@@ -136,13 +139,13 @@ def _commands(batch: Batch, pids: Sequence[str], identity: Identity) -> dict[str
 
 
 def _links(batch: Batch) -> tuple[dict[int, str], dict[int, list[OpenFile]]]:
-    """Working folders and open files, out of ``ls -l`` of the links in /proc."""
+    """Working folders and open files, out of a listing of the links in /proc."""
     folders: dict[int, str] = {}
     files: dict[int, list[OpenFile]] = {}
-    for name in ("links", "linksb"):
+    for name, form in _LINKS.items():
         message = batch.messages.get(name)
         for line in decode(message.text).split("\n") if message else ():
-            match = _LINK.match(line)
+            match = form.match(line)
             if match is None:
                 continue
             target = unescape(match[4]) if name == "linksb" else match[4]
