@@ -49,7 +49,6 @@ def read_answer(
     before: Telemetry | None,
 ) -> Looked:
     """Telemetry from one answer. Parts that `flags` did not ask for are those of `before`."""
-    mac = str(identity.system) == "Darwin"
     memo.listed = moment.sections.get("mounts", memo.listed)
     telemetry = before or Telemetry(moment.taken_at)
     telemetry = replace(telemetry, taken_at=moment.taken_at)
@@ -72,21 +71,25 @@ def read_answer(
         telemetry = replace(
             telemetry, sessions=read_sessions(batch, screens, identity, memo.slurm, moment.taken_at)
         )
-    shm = _shm(telemetry.filesystems)
-    if mac:
-        telemetry = replace(
-            telemetry, memory=darwin.memory(identity, moment), cpu=darwin.cpu(identity, moment)
-        )
-    else:
-        telemetry = replace(
-            telemetry, memory=read_memory(identity, moment, shm), cpu=read_cpu(identity, moment)
-        )
+    telemetry = _with_load(telemetry, identity, moment)
     nearby: tuple[Task, ...] = ()
     if "p" in flags or "c" in flags:
         telemetry, nearby = _with_processes(telemetry, flags, identity, memo, moment, batch)
     return Looked(
         replace(telemetry, runs=_truths(plan, flags, identity, memo, moment, batch, telemetry)), nearby
     )
+
+
+def _with_load(telemetry: Telemetry, identity: Identity, moment: Moment) -> Telemetry:
+    """Memory and CPU, which every answer has."""
+    if _is_mac(identity):
+        return replace(telemetry, memory=darwin.memory(identity, moment), cpu=darwin.cpu(identity, moment))
+    memory = read_memory(identity, moment, _shm(telemetry.filesystems))
+    return replace(telemetry, memory=memory, cpu=read_cpu(identity, moment))
+
+
+def _is_mac(identity: Identity) -> bool:
+    return str(identity.system) == "Darwin"
 
 
 def _greeting(memo: Memo, moment: Moment) -> Moment:
@@ -111,7 +114,7 @@ def _with_processes(
     telemetry: Telemetry, flags: str, identity: Identity, memo: Memo, moment: Moment, batch: Batch
 ) -> tuple[Telemetry, tuple[Task, ...]]:
     now = _box_now(telemetry, moment)
-    if str(identity.system) == "Darwin":
+    if _is_mac(identity):
         telemetry = replace(telemetry, processes=darwin.processes(batch, moment.taken_at))
         if "c" in flags:
             why = reason("runs to adopt are not looked for on macOS; name the log and the pid yourself")
@@ -159,7 +162,7 @@ def _truths(
         files = memo.files.get(key, Files()) if key else Files()
         if key and "r" in flags:
             files = memo.files[key] = files_of(run, key, batch, moment.taken_at, files)
-        if str(identity.system) == "Darwin":
+        if _is_mac(identity):
             life = darwin.life_of(run, stats, identity)
         else:
             life = life_of(run, stats, identity, memo.commands, uptime)
