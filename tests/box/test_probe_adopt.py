@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -100,6 +101,21 @@ def test_secrets_on_a_command_line_are_not_kept() -> None:
     assert "u:p" not in shown
     assert shown.startswith("t.py --wandb-api-key … --password=… HF_TOKEN=… --num-tokens 5 https://…@h/x …")
     assert shown.endswith("--max_token_count=9 --token --lr 3")
+
+
+def test_a_box_cannot_make_the_hiding_slow() -> None:
+    words = (
+        "a" * 60_000,
+        "token" * 12_000,
+        "--" + "token" * 12_000 + " ",
+        "://" + "a:" * 30_000,
+        "a=" * 30_000,
+    )
+    began = time.process_time()
+    for word in words:
+        shown_command(["python", "-c", word])
+    assert time.process_time() - began < 2  # linear takes hundredths of a second, quadratic minutes
+    assert shown_command(["redis://:pass@host/0"]) == "redis://…@host/0"
 
 
 def test_names_of_ls_and_terminals() -> None:

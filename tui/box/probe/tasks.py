@@ -25,13 +25,14 @@ _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a"}
 _SESSIONS = "#{session_created} #{session_attached} #{session_windows} #{session_name}"
 
-_SECRET_NAME = (
-    r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[-_]?key|access[-_]?key|credential)[\w.-]*"
+_SECRET_NAME = re.compile(
+    r"passw(?:or)?d|passphrase|secret|token|api[-_]?key|access[-_]?key|credential", re.IGNORECASE
 )
-_SECRET_FLAG = re.compile(rf"--?{_SECRET_NAME}\Z", re.IGNORECASE)
-_SECRET_PAIR = re.compile(rf"((?:--?)?{_SECRET_NAME}=).+", re.IGNORECASE | re.DOTALL)
+# Possessive, and bound to the beginning of a word: a box chooses these texts, and their cost must stay linear.
+_FLAG = re.compile(r"--?[\w.-]++\Z")
+_NAMED = re.compile(r"(?<![\w.-])[\w.-]++=(?=.)", re.DOTALL)
 _SECRET_WORD = re.compile(
-    r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[bp]-|AKIA)[\w-]{8,}|(?<=://)[^/@\s]+:[^/@\s]+(?=@)"
+    r"\b(?:hf_|sk-|ghp_|github_pat_|glpat-|xox[bp]-|AKIA)[\w-]{8,}|(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)"
 )
 _COUNTED = re.compile(r"--?(?:num|max|min|n|pad|eos|bos|unk|new)[-_]|tokeniz", re.IGNORECASE)
 HIDDEN = "…"
@@ -78,10 +79,17 @@ def shown_command(args: Sequence[str]) -> SafeText:
             shown.append(HIDDEN)
             hide_next = False
             continue
-        hide_next = bool(_SECRET_FLAG.match(arg)) and not _COUNTED.match(arg)
-        plain = arg if _COUNTED.match(arg) else _SECRET_PAIR.sub(rf"\1{HIDDEN}", arg)
-        shown.append(_SECRET_WORD.sub(HIDDEN, plain))
+        counted = _COUNTED.match(arg)
+        hide_next = not counted and bool(_FLAG.match(arg) and _SECRET_NAME.search(arg))
+        shown.append(_SECRET_WORD.sub(HIDDEN, arg if counted else _without_value(arg)))
     return safe(" ".join(shown), 600)
+
+
+def _without_value(arg: str) -> str:
+    """``NAME=VALUE`` without the value when the name is a secret's, wherever in the argument it stands."""
+    named = (pair for pair in _NAMED.finditer(arg) if _SECRET_NAME.search(pair[0]))
+    pair = next(named, None)
+    return arg if pair is None else arg[: pair.end()] + HIDDEN
 
 
 def read_tasks(batch: Batch, identity: Identity) -> tuple[Task, ...] | None:
