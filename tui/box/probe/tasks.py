@@ -28,7 +28,7 @@ _SESSIONS = "#{session_created} #{session_attached} #{session_windows} #{session
 _SECRET_NAME = re.compile(
     r"passw(?:or)?d|passphrase|secret|token|api[-_]?key|access[-_]?key|credential", re.IGNORECASE
 )
-# Possessive, and bound to the beginning of a word: a box chooses these texts, and their cost must stay linear.
+# Possessive, and bound to the beginning of a word: a box chooses these texts; their cost must stay linear.
 _FLAG = re.compile(r"--?[\w.-]++\Z")
 _NAMED = re.compile(r"(?<![\w.-])[\w.-]++=(?=.)", re.DOTALL)
 _SECRET_WORD = re.compile(
