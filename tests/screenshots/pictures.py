@@ -1,0 +1,180 @@
+"""Which pictures there are, and how each is drawn: the real app, real keys, fixtures, a clock that stands."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widgets import Input
+
+from tests.fixtures import fleet_fixture, run_fixture
+from tests.screenshots import svg
+from tui.app import RgtApp
+from tui.fleet import themes
+from tui.fleet.paths import shipped
+from tui.fleet.store import Store
+from tui.model.event import HostKeyAsked
+from tui.model.instance import Link, LinkState
+from tui.model.snapshot import FleetSnapshot
+from tui.model.text import safe
+from tui.screens.view import View
+from tui.widgets.glyphs import SETS
+
+FOLDER = Path(__file__).resolve().parents[2] / "screenshots"
+THEMES = themes.load([shipped("themes")]).by_name
+SETTLE_S = 10.0
+
+Step = str | tuple[str, str]
+"""A key to press, or an action of the registry with what is typed for it."""
+
+
+def fleet_store() -> Store:
+    """Six boxes at three in the morning."""
+    return _held(fleet_fixture.fleet())
+
+
+def changed_key_store() -> Store:
+    """The same fleet, with a box whose host key is another than the pinned one."""
+    fleet = fleet_fixture.fleet()
+    boxes = list(fleet.boxes)
+    boxes[3] = replace(
+        boxes[3],
+        link=Link(LinkState.IDENTITY, fleet_fixture.NOW - 40, safe("the host key changed")),
+        asked_key=HostKeyAsked(
+            boxes[3].name,
+            safe("SHA256:Vx0mQ2cF7pYk1sT9rB4hWzE6uLnJd3aGiKoX8eMvCwA"),
+            safe("SHA256:p9KfR3tZ6vHq8yLw2NcJx5bSdA1mUoE7gTiYkV4QrXs"),
+        ),
+    )
+    return _held(fleet_fixture.judged(tuple(boxes), fleet.runs))
+
+
+def run_store() -> Store:
+    """One box in trouble, with its run and its log."""
+    return run_fixture.store()
+
+
+def unwatched_store() -> Store:
+    """The same box before its run was adopted."""
+    return run_fixture.store(run_fixture.snapshot(watched=False))
+
+
+def _held(snapshot: FleetSnapshot) -> Store:
+    store = Store(clock=lambda: fleet_fixture.NOW)
+    store._snapshot = snapshot
+    return store
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One stored picture.
+
+    Attributes:
+        name: of the file, without ``.svg``.
+        title: said to who can't see it.
+        store: makes what the app shows.
+        steps: what is pressed before the picture is taken.
+    """
+
+    name: str
+    title: str
+    size: tuple[int, int]
+    store: Callable[[], Store] = fleet_store
+    steps: tuple[Step, ...] = ()
+    theme: str = "dark"
+    glyphs: str = "unicode"
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.svg"
+
+
+SIZES = ((120, 40), (80, 24), (60, 15), (200, 60))
+LOOKS = ("light", "high-contrast", "colourblind-dark", "colourblind-light", "ansi16", "mono")
+FILTERED: tuple[Step, ...] = (("filter_in", "psnr"), ("filter_in", "Error"), ("context", "2"))
+
+PICTURES = (
+    *(Picture(f"fleet-{w}x{h}", f"The fleet at {w} by {h} cells", (w, h)) for w, h in SIZES),
+    *(
+        Picture(f"run-{w}x{h}", f"A run at {w} by {h} cells", (w, h), run_store, ("enter",))
+        for w, h in SIZES[:3]
+    ),
+    Picture(
+        "log-filtered", "The log, filtered, with context", (120, 40), run_store, ("enter", "l", *FILTERED)
+    ),
+    Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
+    Picture("explain", "Where a value comes from", (100, 30), steps=(*("right",) * 6, "e")),
+    Picture("adopt", "Runs that rgt did not start", (100, 30), unwatched_store, ("a",)),
+    Picture("command-log", "Every command that ran on a box", (100, 30), steps=("c",)),
+    Picture(
+        "host-key-changed",
+        "A changed host key, with both fingerprints",
+        (100, 30),
+        changed_key_store,
+        (("goto", "parked-4090"), "C"),
+    ),
+    Picture("too-small", "A pane too small to draw in", (36, 8)),
+    *(Picture(f"theme-{look}", f"The fleet in the theme {look}", (80, 24), theme=look) for look in LOOKS),
+    Picture("ascii", "The fleet without colours, in ASCII", (80, 24), theme="mono", glyphs="ascii"),
+)
+
+
+@contextmanager
+def frozen_zone() -> Iterator[None]:
+    """Clock times as in UTC, wherever the pictures are drawn."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
+
+
+async def taken(picture: Picture) -> str:
+    """The SVG of a picture, drawn now."""
+    with frozen_zone():
+        app = RgtApp(
+            picture.store(),
+            themes=THEMES,
+            theme=picture.theme,
+            glyphs=SETS[picture.glyphs],
+            state=Path("/nonexistent"),
+            environ={},
+        )
+        async with app.run_test(size=picture.size, notifications=True) as pilot:
+            await _settled(app, pilot, lambda: isinstance(app.screen, View) or len(app.screen_stack) > 2)
+            for step in picture.steps:
+                if isinstance(step, str):
+                    await pilot.press(step)
+                else:
+                    await app.perform(*step)
+                await _settled(app, pilot)
+            rows = await _settled(app, pilot)
+            if app.faults:
+                raise AssertionError(app.faults[0])
+        return svg.draw(rows, picture.title)
+
+
+async def _settled(app: RgtApp, pilot: Pilot[int], ready: Callable[[], bool] = lambda: True) -> list[Strip]:
+    """The rows of the screen once it looks the same three times in a row."""
+    end, same, last = time.monotonic() + SETTLE_S, 0, None
+    while time.monotonic() < end:
+        await pilot.pause(0.05)
+        for field in app.screen.query(Input):
+            field.cursor_blink = False
+        rows = app.screen._compositor.render_strips(app.size)
+        same = same + 1 if ready() and rows == last else 0
+        if same == 3:
+            return rows
+        last = rows
+    raise AssertionError(f"the screen did not come to rest in {SETTLE_S:.0f} s")
