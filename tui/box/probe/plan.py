@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tui.box.parsers.lines import decode
 from tui.box.parsers.mounts import read_mounts
+from tui.box.parsers.report import Mount
 from tui.box.probe.choose import absolute, choose, mount_of
 from tui.box.probe.disks import Asked
 from tui.box.probe.memo import Memo
@@ -90,8 +92,13 @@ def _from_home(path: str | None) -> str:
     return (path or "").removeprefix("~/")
 
 
+@lru_cache(256)  # asked at every tick, and it changes about never
+def _mounts(table: bytes) -> tuple[Mount, ...]:
+    return read_mounts(decode(table)).mounts or ()
+
+
 def _disks(request: ProbeRequest, identity: Identity, memo: Memo) -> tuple[Asked, ...]:
-    mounts = read_mounts(decode(memo.mounts)).mounts or ()
+    mounts = _mounts(memo.mounts)
     folders = [absolute(path, identity.home) for path in request.mounts]
     folders += [absolute(run.log, identity.home).rpartition("/")[0] or "/" for run in request.runs if run.log]
     wanted = [memo.resolved.get(path) or path for path in folders]
