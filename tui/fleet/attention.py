@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tui.fleet.age import long, short
+from tui.fleet.thresholds import Thresholds
 from tui.model.run import RunState
 from tui.model.snapshot import Attention, BoxView, Growth, RunView, Sample
 from tui.model.telemetry import Filesystem, Memory, Telemetry
 from tui.model.text import SafeText, safe
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """When a value asks for attention; overridden in ``fleet.toml``."""
-
-    inode_pct: float = 90.0
-    disk_pct: float = 90.0
-    danger_pct: float = 98.0
-    memory_pct: float = 95.0
-    full_in_s: float = 3 * 3600.0
-    idle_gpu_s: float = 900.0
-    idle_gpu_pct: float = 3.0
-    contract_s: float = 24 * 3600.0
 
 
 def box_attention(box: BoxView, first_oom: int | None, now: float, t: Thresholds) -> tuple[Attention, ...]:

@@ -19,8 +19,8 @@ from pydantic import (
 )
 
 from tui.fleet import entry_rules as rules
-from tui.fleet.attention import Thresholds
 from tui.fleet.preferences import Settings
+from tui.fleet.thresholds import Thresholds
 from tui.fleet.toml_map import Path as KeyPath
 from tui.model.instance import Endpoint, Instance
 from tui.model.run import RunSpec

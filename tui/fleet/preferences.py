@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.fleet.attention import Thresholds
+from tui.fleet.thresholds import Thresholds
 
 
 @dataclass(frozen=True, slots=True)

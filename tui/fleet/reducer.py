@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tui.fleet import attention, growth, judge
-from tui.fleet.attention import Thresholds
+from tui.fleet.thresholds import Thresholds
 from tui.model.command import CommandRecord
 from tui.model.event import (
     CommandRan,

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from tui.fleet import entry_rules as rules
-from tui.fleet.attention import Thresholds
 from tui.fleet.fleet_entries import (
     Entry,
     InstanceEntry,
@@ -24,6 +23,7 @@ from tui.fleet.fleet_entries import (
 )
 from tui.fleet.preferences import Settings
 from tui.fleet.problems import BAD, WARNING, parse_toml, problem, read_user_file
+from tui.fleet.thresholds import Thresholds
 from tui.fleet.toml_map import Path as KeyPath
 from tui.fleet.toml_map import TomlMap, map_toml
 from tui.model.failure import Failure

@@ -142,7 +142,8 @@ def _target(target: str, where: Paths) -> tuple[Instance, tuple[RunSpec, ...]]:
 
 def _verdict(instance: Instance, telemetry: Telemetry) -> Exit:
     """1 when a threshold is passed, 4 when a main part could not be told."""
-    from tui.fleet.attention import Thresholds, box_attention
+    from tui.fleet.attention import box_attention
+    from tui.fleet.thresholds import Thresholds
     from tui.model.snapshot import BoxView
 
     view = BoxView(instance, telemetry=telemetry)

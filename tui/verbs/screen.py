@@ -12,11 +12,13 @@ from tui.actions import ACTIONS
 from tui.fleet import keymap, themes
 from tui.fleet.first_look import names_only
 from tui.fleet.paths import Paths, paths, shipped
-from tui.model.event import Notice
 from tui.model.failure import Exit, Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.app import RgtApp
+    from tui.fleet.store import Store
     from tui.fleet.themes import Themes
     from tui.model.instance import Instance
 
@@ -33,31 +35,32 @@ def open_screen(args: argparse.Namespace) -> int:
     glyphs = terminal.choose_glyphs(wanted, width, os.environ)
     found = themes.load([shipped("themes"), where.themes])
 
-    from tui.app import RgtApp
-    from tui.fleet.store import Store
-    from tui.screens.host import AddBox
+    from tui.app import RgtApp, run
     from tui.widgets.glyphs import ASCII, UNICODE
     from tui.widgets.moves import MOVES
 
     keys = keymap.load(where.keymap_file, ACTIONS, reserved=[key for row in MOVES for key in row[0]])
-    store = Store(frame_s=terminal.frame_s(os.environ))
-    for problem in (*found.problems, *keys.problems):
-        store.offer(Notice(problem.line, "attention"))
+    problems = (*found.problems, *keys.problems)
     app = RgtApp(
-        store,
+        _new_store,
         read_only=args.read_only or look.read_only,
         themes=found.by_name,
         theme=_theme(args.theme or look.theme, depth, found),
         glyphs=ASCII if glyphs == "ascii" else UNICODE,
         first_look=look.instances,
-        start=lambda running: _start(running, where),
+        start=lambda running: _start(running, where, problems),
         key_overrides=keys.overrides,
         shell_argv=lambda box: _shell_argv(box, where),
-        add_box=AddBox(_preview, lambda text, name: _save(app, where, text, name)),
         state=where.state,
     )
-    code = app.run(mouse=look.mouse)
-    return int(code if code is not None else app.return_code or Exit.FINE)
+    return run(app, mouse=look.mouse)
+
+
+def _new_store() -> Store:
+    """Made after the first frame: what it imports would cost that frame 60 ms."""
+    from tui.fleet.store import Store
+
+    return Store(frame_s=terminal.frame_s(os.environ))
 
 
 def check_terminal() -> None:
@@ -85,15 +88,20 @@ def _theme(wanted: str, depth: str, found: Themes) -> str:
     return wanted
 
 
-async def _start(app: RgtApp, where: Paths) -> None:
+async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None:
     """Load what SSH needs and watch the fleet; awaited after the first frame."""
     from tui.fleet import settings
     from tui.fleet.reducer import Rules
+    from tui.model.event import Notice
+    from tui.screens.host import AddBox
     from tui.verbs.wiring import supervisor, until_cancelled
 
+    app.add_box = AddBox(_preview, lambda text, name: _save(app, where, text, name))
     chosen = settings.load(where.fleet_file).settings
     app.store.rules = Rules(chosen.thresholds, chosen.period_s)
     app.period_s = chosen.period_s
+    for problem in problems:
+        await app.store.put(Notice(problem.line, "attention"))
     await until_cancelled(supervisor(app.store, where))
 
 

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widget import Widget
 
 from tui.fleet.age import age_word, is_stale
-from tui.fleet.attention import Thresholds
+from tui.fleet.thresholds import Thresholds
 from tui.model.reading import Reading
 from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import Telemetry
