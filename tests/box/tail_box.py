@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
+import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tests.real import need
@@ -127,6 +129,7 @@ class Watcher:
         self.lines: list[str] = []
         self.gaps: list[str] = []
         self.partial = ""
+        self.base = 0
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Watcher:
@@ -139,6 +142,11 @@ class Watcher:
 
     def start(self) -> None:
         self._task = asyncio.ensure_future(self.follower.follow(self.box, self._emit, self.states.append))
+
+    @property
+    def idle(self) -> bool:
+        """Whether the follower gave up because its link is gone."""
+        return self._task is not None and self._task.done()
 
     async def stop(self) -> None:
         assert self._task is not None
@@ -168,10 +176,86 @@ class Watcher:
     async def _emit(self, batch: LogBatch) -> None:
         self.batches.append(batch)
         if batch.lines:
-            assert batch.first == len(self.lines), "line numbers join"
+            self.base = self.base if self.lines else batch.first
+            assert batch.first == self.base + len(self.lines), "line numbers join"
         gaps = dict(batch.gaps)
         for index, line in enumerate(batch.lines):
             if index in gaps:
                 self.gaps.append(line)
             self.lines.append(line)
         self.partial = batch.partial
+
+
+def write(path: Path, *lines: str) -> None:
+    with path.open("a") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+async def numbered_lines(
+    log: Path,
+    total: int,
+    watch: Watcher,
+    cut: Callable[[], object],
+    link: Callable[[], Awaitable[Transport]],
+    seed: int = 5,
+) -> None:
+    """Write `total` numbered lines while the link is cut 20 times, the log truncated and rotated once."""
+    chance = random.Random(seed)
+    faults = sorted(chance.sample(range(1, 200), 22))
+    events = dict.fromkeys(faults, "cut")
+    events[faults[7]], events[faults[15]] = "truncate", "rotate"
+    step = total // 200
+
+    async def writer() -> None:
+        for turn in range(200):
+            numbers = range(turn * step, (turn + 1) * step)
+            text = "".join(f"{n:07d} step loss=2.3456 lr=1.0e-04 tok/s=123456 mem=71.2GiB\n" for n in numbers)
+            middle = chance.randrange(len(text))
+            for part in (text[:middle], text[middle:]):
+                with log.open("a") as file:
+                    file.write(part)
+                await asyncio.sleep(0)
+            event = events.get(turn)
+            if event == "cut":
+                cut()
+            elif event == "truncate":
+                os.truncate(log, 0)
+            elif event == "rotate":
+                log.rename(log.with_name("train.log.1"))
+            await asyncio.sleep(chance.random() * 0.03)
+        write(log, "END")
+
+    write(log, "START")
+    async with watch:
+        await watch.seen("START")
+        writing = asyncio.ensure_future(writer())
+        while not writing.done() or "END" not in watch.lines[-10:]:
+            if watch.idle:
+                await watch.lost()
+                watch.box = await link()
+                watch.start()
+            await asyncio.sleep(0.02)
+        await writing
+    check_numbers(watch.lines, watch.gaps, total)
+
+
+_NUMBERED = re.compile(r"\d{7} step loss=2.3456 lr=1.0e-04 tok/s=123456 mem=71.2GiB")
+
+
+def check_numbers(lines: list[str], gaps: list[str], total: int) -> None:
+    """Each number once and in order, or missing where a gap is declared."""
+    expected = 0
+    holes = []
+    for index, line in enumerate(lines):
+        if not _NUMBERED.fullmatch(line):
+            continue  # a gap, or the piece of a line whose rest was truncated away
+        number = int(line[:7])
+        if number != expected:
+            assert number > expected, f"{number} is doubled"
+            around = lines[max(0, index - 3) : index]
+            assert any(a in gaps for a in around), f"{expected}-{number - 1} are lost without a word"
+            holes.append((expected, number))
+        expected = number + 1
+    assert expected == total
+    assert len(gaps) <= 1, "only the truncation loses something"
+    assert len(holes) <= 1

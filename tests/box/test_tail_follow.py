@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.box.tail_box import SHELLS, ShellBox, Watcher
+from tests.box.tail_box import SHELLS, ShellBox, Watcher, numbered_lines, write
 
 pytestmark = pytest.mark.real
 
@@ -25,11 +26,6 @@ def watcher(tmp_path: Path, shell: str = "dash", path: str = "train.log") -> Wat
     home.mkdir(exist_ok=True)
     name, _, by_name = shell.partition(" ")
     return Watcher(ShellBox(home, name), path, tmp_path / "spool", hold="name" if by_name else "")
-
-
-def write(path: Path, *lines: str) -> None:
-    with path.open("a") as file:
-        file.write("".join(f"{line}\n" for line in lines))
 
 
 async def test_reads_on_and_shows_what_is_unfinished(tmp_path: Path, shell: str) -> None:
@@ -294,6 +290,33 @@ async def test_nothing_is_left_on_the_box(tmp_path: Path, shell: str) -> None:
     assert [f.name for f in (tmp_path / "home").iterdir()] == ["train.log"]
 
 
+async def test_a_file_made_in_advance_is_read_as_it_fills(tmp_path: Path) -> None:
+    watch = watcher(tmp_path)
+    log = tmp_path / "home" / "train.log"
+    with log.open("wb", buffering=0) as file:
+        file.truncate(1_000_000)
+        async with watch:
+            for n in range(4):
+                file.write(f"line {n}\n".encode())
+                await watch.seen(f"line {n}")
+            assert watch.states[-1].word == "following"
+    assert watch.lines == [f"line {n}" for n in range(4)]
+    assert watch.batches[-1].behind_bytes == 0
+
+
+async def test_a_hole_before_the_text_is_one_mark(tmp_path: Path) -> None:
+    watch = watcher(tmp_path)
+    log = tmp_path / "home" / "train.log"
+    with log.open("wb", buffering=0) as file:
+        file.write(b"old\n" * 100_000)
+        async with watch:
+            await watch.seen("old")
+            os.truncate(log, 0)  # and its writer goes on where it was
+            file.write(b"new\n")
+            await watch.seen("␀new")
+    assert watch.lines[-1] == "␀new" and len(watch.gaps) == 1
+
+
 async def test_what_is_no_readable_file_is_said(tmp_path: Path) -> None:
     async with watcher(tmp_path, path=".") as watch:
         await watch.until(lambda: watch.states and watch.states[-1].word == "not a file")
@@ -312,74 +335,66 @@ async def test_a_slow_reader_holds_the_box_back(tmp_path: Path) -> None:
     assert all(len(b.lines) <= 5000 and sum(map(len, b.lines)) <= 1 << 20 for b in watch.batches)
 
 
-async def numbered_lines(tmp_path: Path, total: int, watch: Watcher, seed: int = 5) -> None:
-    """Write `total` numbered lines while the link is cut 20 times, the log truncated and rotated once."""
-    log = tmp_path / "home" / "train.log"
-    chance = random.Random(seed)
-    faults = sorted(chance.sample(range(1, 200), 22))
-    events = dict.fromkeys(faults, "cut")
-    events[faults[7]], events[faults[15]] = "truncate", "rotate"
-    step = total // 200
+async def numbered(tmp_path: Path, total: int, shell: str) -> None:
+    watch = watcher(tmp_path, shell)
+    box = watch.box
+    assert isinstance(box, ShellBox)
 
-    async def writer() -> None:
-        for turn in range(200):
-            numbers = range(turn * step, (turn + 1) * step)
-            text = "".join(f"{n:07d} step loss=2.3456 lr=1.0e-04 tok/s=123456 mem=71.2GiB\n" for n in numbers)
-            cut = chance.randrange(len(text))
-            for part in (text[:cut], text[cut:]):
-                with log.open("a") as file:
-                    file.write(part)
-                await asyncio.sleep(0)
-            event = events.get(turn)
-            if event == "cut":
-                watch.box.cut()  # type: ignore[attr-defined]
-            elif event == "truncate":
-                os.truncate(log, 0)
-            elif event == "rotate":
-                log.rename(log.with_name("train.log.1"))
-            await asyncio.sleep(chance.random() * 0.03)
-        write(log, "END")
+    async def same() -> ShellBox:
+        return box
 
-    write(log, "START")
-    async with watch:
-        await watch.seen("START")
-        writing = asyncio.ensure_future(writer())
-        while not writing.done() or "END" not in watch.lines[-10:]:
-            assert watch._task is not None
-            if watch._task.done():
-                await watch.lost()
-                watch.start()
-            await asyncio.sleep(0.02)
-        await writing
-    check_numbers(watch.lines, watch.gaps, total)
-
-
-def check_numbers(lines: list[str], gaps: list[str], total: int) -> None:
-    """Each number once and in order, or missing where a gap is declared."""
-    expected = 0
-    holes = []
-    for index, line in enumerate(lines):
-        if not line[:7].isdigit():
-            continue
-        number = int(line[:7])
-        if number != expected:
-            assert number > expected, f"{number} is doubled"
-            around = lines[max(0, index - 3) : index]
-            assert any(a in gaps for a in around), f"{expected}-{number - 1} are lost without a word"
-            holes.append((expected, number))
-        expected = number + 1
-    assert expected == total
-    assert len(gaps) <= 1, "only the truncation loses something"
-    assert len(holes) <= 1
+    await numbered_lines(tmp_path / "home" / "train.log", total, watch, box.cut, same)
 
 
 @pytest.mark.timeout(60)
 async def test_two_hundred_thousand_lines(tmp_path: Path) -> None:
-    await numbered_lines(tmp_path, 200_000, watcher(tmp_path))
+    await numbered(tmp_path, 200_000, "dash")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", SHELLS)
 async def test_a_million_lines(tmp_path: Path, kind: str) -> None:
-    await numbered_lines(tmp_path, 1_000_000, watcher(tmp_path, kind), seed=11)
+    await numbered(tmp_path, 1_000_000, kind)
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from tests.box.tail_box import ShellBox
+from tui.box.tail import Follower, Spool
+
+async def emit(batch):
+    pass
+
+async def main():
+    home = Path(sys.argv[1])
+    spool = Spool(home.parent / "spool", cap_bytes=4 << 20)
+    follower = Follower("run", "train.log", spool)
+    await follower.follow(ShellBox(home), emit, lambda state: None)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.timeout(60)
+async def test_killed_again_and_again_the_spool_holds_each_line_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    log = home / "train.log"
+    write(log, "first")
+    chance = random.Random(4)
+    number = 0
+    for _ in range(8):
+        child = await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, str(home), cwd=Path.cwd())
+        for _ in range(chance.randrange(20, 60)):
+            write(log, *[f"{n:07d}" for n in range(number, number + 50)])
+            number += 50
+            await asyncio.sleep(0.02)
+        child.kill()
+        await child.wait()
+    async with watcher(tmp_path) as watch:
+        write(log, "END")
+        await watch.seen("END", 20)
+        rows = watch.spool.load(watch.spool.next, 10**6)
+    assert rows.lines == ["first", *[f"{n:07d}" for n in range(number)], "END"]

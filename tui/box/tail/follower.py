@@ -70,6 +70,7 @@ class Follower:
         Raises:
             LinkLost: the connection broke.
         """
+        self._said = None  # whoever calls has said other things meanwhile
         await self._catch_up(emit)
         wait = 1.0
         while True:

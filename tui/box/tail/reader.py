@@ -25,6 +25,7 @@ TAIL = 256
 """Bytes before the offset by which a file is recognised."""
 
 _LEAST, _MOST = 64 * 1024, 4 << 20  # bytes asked for at once
+_PROBE = 4096
 _ADOPT = 64  # a tail shorter than this does not prove that another inode holds the same log
 
 _WAITING = SafeText("waiting for the file")
@@ -91,6 +92,8 @@ class Reader:
         self._drained = False
         self._doubted = False
         self._looked_again = False
+        self._reserved = False  # the file ends in NULs
+        self._text_end = 0  # text was seen up to here, behind a hole
         self._no_next_but: int | None = None  # inode of a new file that is still empty
         self._finished: set[tuple[int, int]] = set()  # with the size, since inodes are used again
         self._owed: LogGap | None = None  # to be declared when the copy of a truncated file is read
@@ -134,18 +137,31 @@ class Reader:
 
     async def _advance(self, answer: Answer, fresh: bytes, took: float) -> Step:
         assert answer.look.held is not None
+        fresh = await self._without_reserve(fresh, answer.look.held.size)
         self._offset += len(fresh)
         self._trail = self._trail[-TAIL:] + fresh
         size = max(answer.look.held.size, self._offset)
         if fresh:
             self._want = min(_MOST, max(_LEAST, int(0.4 * len(fresh) / max(took, 0.001)))) if size else _LEAST
             self._drained, self._looked_again = False, False
-            behind = size - self._offset + _beyond(answer.look, self._inode)
-            return Step(fresh, behind=behind, size=size)
-        if size > self._offset:
+            behind = 0 if self._reserved else size - self._offset
+            return Step(fresh, behind=behind + _beyond(answer.look, self._inode), size=size)
+        if size > self._offset and not self._reserved:
             behind = size - self._offset
             return Step(idle=True, behind=behind, size=size, word=SafeText("cannot read"), detail=_WITHHELD)
         return await self._at_end(answer.look, size)
+
+    async def _without_reserve(self, fresh: bytes, size: int) -> bytes:
+        """Leave out the NULs with which a file made in advance ends: they are overwritten later."""
+        if not fresh.endswith(b"\0"):
+            self._reserved = self._reserved and not fresh
+            return fresh
+        written = fresh.rstrip(b"\0")
+        end = self._offset + len(written)
+        if self._offset + len(fresh) < size and end + _PROBE > self._text_end:
+            self._text_end = await self._end_of_text(size)
+        self._reserved = self._offset + len(fresh) >= size or end + _PROBE >= self._text_end
+        return written if self._reserved else fresh
 
     async def _at_end(self, look: Look, size: int) -> Step:
         path = look.path
@@ -153,7 +169,7 @@ class Reader:
             self._drained = False
             return Step(idle=True, size=size, word=_WAITING, detail=_GONE)
         if path.inode == self._inode:
-            self._drained, self._no_next_but = True, None
+            self._drained, self._no_next_but = not self._reserved, None
             return Step(idle=True, size=size)
         if not self._looked_again:  # its writer may have had the old file open a moment longer
             self._looked_again = True
@@ -186,7 +202,8 @@ class Reader:
             if held is None:
                 self._first_look = WHOLE if answer.word == "absent" else FIRST_LOOK
                 return _not_there(answer)
-            start = 0 if held.size <= self._first_look else held.size - FIRST_LOOK
+            end = await self._end_of_text(held.size) if held.size > self._first_look else 0
+            start = max(0, end - FIRST_LOOK)
             self._stand(held.inode, start, b"")
             self._going_on, self._want = True, FIRST_LOOK
             return Step(start=start, inside=start > 0, size=held.size, behind=held.size - start)
@@ -211,6 +228,20 @@ class Reader:
         self._going_on = True
         reason = SafeText("the log was replaced, and the file read before is not to be found")
         return Step(start=0, flush=True, gap=LogGap(reason), size=held.size, behind=held.size)
+
+    async def _end_of_text(self, size: int) -> int:
+        """Where the NULs begin with which a file made in advance ends, at most 4 KiB too far; or `size`."""
+        low, high = 0, size
+        while high - low > _PROBE:
+            middle = (low + high) // 2 if high < size else size - _PROBE
+            probe = await self._remote.read(middle, middle + _PROBE)
+            if probe.data[:_PROBE].strip(b"\0"):
+                if high == size:
+                    return size
+                low = middle
+            else:
+                high = middle
+        return high
 
     async def _start_over(self, why: str) -> Step:
         """The file lost what was read of it: go on in a copy of it, if any, and then at its start."""
@@ -247,8 +278,9 @@ class Reader:
     def _stand(self, inode: int, offset: int, tail: bytes) -> None:
         self._held, self._resume = True, None
         self._inode, self._offset, self._trail = inode, offset, tail
-        self._drained = self._doubted = self._looked_again = False
+        self._drained = self._doubted = self._looked_again = self._reserved = False
         self._no_next_but = None
+        self._text_end = 0
 
     def _resumed(self, size: int) -> Step:
         start = None if self._going_on else self._offset

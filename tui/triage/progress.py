@@ -1,0 +1,300 @@
+"""How far a training run is, read from its log.
+
+Every trainer prints its own form. Instead of one pattern per trainer, a line is searched for the things all
+of them print: an epoch, a step, their totals, a loss, the time that remains, a regular end. What a line does
+not say stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui.model.run import Progress
+from tui.model.text import LogText, SafeText, plain
+
+NEWEST = 200
+"""Lines of a batch that are looked at; a log that writes more between two looks is ahead of any reader."""
+
+LOSSES = 120
+"""Loss figures kept for the curve."""
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\b"
+_COUNT = r"\d[\d,]*"
+_CLOCK = (
+    r"(?:(?:\d+ days?, *)?(?:\d+:)?\d+:\d\d(?!\d)"
+    r"|\d+(?:\.\d+)? ?(?:[dhms]|min|sec|hours?|minutes?|seconds?)\b)"
+)
+
+# Anything else cannot hold progress; most lines of a noisy log end here.
+_HINT = re.compile(
+    r"(?i)epoch|step|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop|训练|訓練"
+)
+
+# Bars and lines about something other than training: validation, loading, preparing data.
+_ASIDE = re.compile(
+    r"(?i)^\W*(?:\S+ ){0,3}?(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w*)?|test(?:ing)?|predict\w*|sanity"
+    r"|load\w*|download\w*|upload\w*|map|filter|token\w*|cach\w*|scan\w*|extract\w*|process\w*|generat\w*|sampl\w*"
+    r"|fetch\w*|saving|shard\w*|infer\w*|convert\w*|resolv\w*|creat\w*|prepar\w*|pack\w*|group\w*|class)\b"
+    r"[^|=]*?[:|%]|valid on |epoch\((?:val|test)\)|iter\((?:val|test)\)|^wandb:"
+)
+
+_BAR = re.compile(
+    rf"(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT})\s*"
+    rf"(?:\[\d+:\d\d[:\d]*<(?P<eta>\?|{_CLOCK}),"  # tqdm
+    r"|(?P<keras>\[[=>.\s]*\]|[━╸╺─]+ +\d+m?s\b)"  # Keras 2 and 3
+    rf"|\d+:\d\d:\d\d *• *(?P<eta_rich>\d+:\d\d:\d\d|-:--:--)"  # rich, in Lightning
+    rf"|\s\d*\.?\d+(?:it/s|s/it))"  # Ultralytics
+)
+_EPOCH = re.compile(
+    r"(?i)(?<!best )(?<![a-z0-9_])epochs?(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
+    r"(?P<epoch>\d+)(?P<part>\.\d+)?\s*"
+    rf"(?:(?:/|of)\s*(?P<epochs>\d+))?"
+    rf"(?:\]?\s*[\[:,|]?\s*\[?\s*(?:(?:step|iter|batch)\w*:?\s*)?(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT}))?"
+)
+_YOLO = re.compile(r"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+\d+(?:\.\d+)?[GM]i?B?\s")
+_COUNTER = (
+    r"(?i)(?<![a-z0-9])(?:global[_ ]?|train(?:ing)?[_ ]?)?(?:steps?|iter(?:ation)?s?|num_updates|updates?)"
+)
+_STEP = re.compile(
+    rf"{_COUNTER}(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)"
+)
+_STEP_OF = re.compile(
+    rf"{_COUNTER}(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
+)
+_LOSS = re.compile(
+    r"(?i)(?<![\w.-])(?P<name>(?:train(?:ing)?[_/ ]|total[_ ]|lm |last|avg|mean )?loss|(?:训练)?损失)['\"]?"
+    rf"\s*(?:[:=]|is)?\s*\(?(?P<loss>{_NUMBER})"
+)
+_NOT_TRAINING = re.compile(r"(?i)(?:val|valid|validation|eval|test|dev|best|min|minimum|aux|nll)[ _/]\Z")
+_ETA = re.compile(rf"(?i)\b(?:eta|remaining|time left)\b['\"]?\s*[:=]?\s*(?P<eta>{_CLOCK}(?:\s*{_CLOCK})*)")
+_CLOCK_PART = re.compile(r"(\d+(?:\.\d+)?) ?(d|h|min|m|s)")
+_UNIT_S = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
+
+_END = re.compile(
+    r"(?i)`?trainer\.fit`? stopped: `?max_\w+=\S+ reached"  # Lightning
+    r"|^\W*\{?['\"]?train_runtime['\"]?\s*[:=]"  # Hugging Face
+    r"|\b\d+ epochs completed in "  # Ultralytics
+    r"|\boverall training speed:|\btotal training time:"  # detectron2
+    r"|\bdone training in "  # fairseq
+    r"|\bprocess \d+ exits successfully"  # DeepSpeed
+    r"|\bsynced \d+ w&b file"  # Weights & Biases closes a run
+    r"|\b(?:finished|completed|done) training\b"
+    r"|\btraining (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
+    r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"
+    r"|\bearly ?stopping\b.*\b(?:triggered|stopping training)|\bstopping training early\b"
+)
+_NO_END = re.compile(r"(?i)\b(?:not|n't|until|when|once|after|before|if|will|fail\w*)\b|未|没有")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one line says.
+
+    Attributes:
+        in_epoch: `step` counts within the epoch.
+        overall_eta: `eta_s` is that of the whole run.
+        fraction: the epoch had decimals, so it is derived from the step.
+        closed: the bar is full and its program writes nothing more into it.
+    """
+
+    epoch: int | None = None
+    epochs: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    loss: float | None = None
+    eta_s: float | None = None
+    in_epoch: bool = False
+    overall_eta: bool = True
+    fraction: bool = False
+    closed: bool = False
+    finished: bool = False
+
+    @property
+    def training(self) -> bool:
+        return self.epoch is not None or self.step is not None or self.loss is not None
+
+
+NOTHING = Found()
+
+
+def read_line(text: str) -> Found:
+    """Everything about progress in one line of plain text."""
+    if not _HINT.search(text):
+        return NOTHING
+    if _END.search(text) and not _NO_END.search(text):
+        return Found(finished=True)
+    if _ASIDE.search(text):
+        return NOTHING
+    bar = _BAR.search(text)
+    epoch = _YOLO.search(text) or _EPOCH.search(text)
+    counted = _STEP_OF.search(text) or (None if bar else _STEP.search(text))
+    loss = _loss(text)
+    eta, overall = _eta(text, bar, epoch)
+    step, steps = _count(bar, "step"), _count(bar, "steps")
+    in_epoch = bar is not None and epoch is not None
+    if bar is None and epoch is not None and epoch.re is _EPOCH and epoch["steps"]:
+        step, steps, in_epoch = _count(epoch, "step"), _count(epoch, "steps"), True
+    elif bar is None and counted is not None:
+        step, steps = _count(counted, "step"), _count(counted, "steps")
+    if epoch is None and bar is None and counted is None and loss is None:
+        return NOTHING
+    if steps is not None and step is not None and step > steps:
+        step = steps = None  # a ratio or a date, not progress
+    return Found(
+        _count(epoch, "epoch"),
+        _count(epoch, "epochs"),
+        step,
+        steps,
+        loss,
+        eta,
+        in_epoch,
+        overall,
+        fraction=epoch is not None and epoch.re is _EPOCH and epoch["part"] is not None,
+        closed=bar is not None and bar["keras"] is not None and step == steps and eta is None,
+    )
+
+
+class ProgressReader:
+    """Folds the lines of one run into its progress.
+
+    A line without a total does not undo the total known before, and a training line after a regular end
+    means that the run goes on.
+    """
+
+    def __init__(self) -> None:
+        self._epoch: int | None = None
+        self._epochs: int | None = None
+        self._step: int | None = None
+        self._steps: int | None = None
+        self._in_epoch = False
+        self._fraction = False
+        self._loss: float | None = None
+        self._losses: deque[float] = deque(maxlen=LOSSES)
+        self._eta: float | None = None
+        self._line = SafeText("")
+        self._finished = False
+
+    def feed(self, lines: Sequence[LogText], at: float) -> Progress | None:
+        """Read the newest lines; the last may be an unfinished one, such as a progress bar.
+
+        Args:
+            at: when they arrived, seconds since the epoch.
+
+        Returns:
+            The progress, or None when these lines say nothing about it.
+        """
+        told = False
+        newest = lines[-NEWEST:]
+        for index, line in enumerate(newest, 1):
+            told |= self._take(plain(line), last=index == len(newest))
+        return self._progress(at) if told else None
+
+    def _take(self, text: SafeText, *, last: bool) -> bool:
+        found = read_line(text)
+        if found.finished:
+            self._finished, self._eta, self._line = True, None, text
+            return True
+        if not found.training or (last and self._may_be_cut(found, text)):
+            return False
+        self._finished = False
+        if found.loss is not None:
+            self._loss = found.loss
+            if text != self._line:
+                self._losses.append(found.loss)
+        self._count_on(found)
+        if found.eta_s is not None:
+            self._eta = found.eta_s if found.overall_eta or self._unit() == "step" else None
+        elif found.step is not None:
+            self._eta = None
+        if found.epoch is not None or found.step is not None or not self._line:
+            self._line = text
+        if found.closed and self._epochs is not None and self._epoch == self._epochs:
+            self._finished = True
+        return True
+
+    def _may_be_cut(self, found: Found, text: SafeText) -> bool:
+        """Whether this is the beginning of a line whose counter has more digits to come: ``step 33``."""
+        step = found.step
+        return step is not None and step < (self._step or 0) and text.endswith(str(step))
+
+    def _count_on(self, found: Found) -> None:
+        if found.epoch is not None:
+            if found.epochs is not None or self._epochs is None or found.epoch <= self._epochs:
+                self._epoch = found.epoch
+            self._epochs = found.epochs if found.epochs is not None else self._epochs
+            self._fraction = found.fraction
+        if found.step is not None:
+            if found.steps is None and found.step >= (self._step or 0) and not self._in_epoch:
+                self._step = found.step  # "step 120" of the total named elsewhere
+                if self._steps is not None and found.step > self._steps:
+                    self._steps = None
+            else:
+                restarted = found.step < (self._step or 0) and found.steps == self._steps
+                if found.in_epoch or (restarted and self._epoch is not None and not self._fraction):
+                    self._in_epoch = True
+                self._step, self._steps = found.step, found.steps
+
+    def _unit(self) -> str:
+        if self._epoch is not None and (self._epochs is not None or self._in_epoch or self._step is None):
+            return "epoch"
+        return "step" if self._step is not None else ""
+
+    def _progress(self, at: float) -> Progress:
+        unit = self._unit()
+        done, total = (self._epoch, self._epochs) if unit == "epoch" else (self._step, self._steps)
+        return Progress(
+            unit=unit,
+            done=done,
+            total=total,
+            loss=self._loss,
+            eta_s=self._eta,
+            at=at,
+            line=self._line,
+            losses=tuple(self._losses),
+            finished=self._finished,
+        )
+
+
+def _count(match: re.Match[str] | None, name: str) -> int | None:
+    """A named number of a match; None when there is none, or none that fits a counter."""
+    if match is None or name not in match.re.groupindex or not match[name]:
+        return None
+    digits = match[name].replace(",", "")
+    return int(digits) if len(digits) <= 15 else None
+
+
+def _loss(text: str) -> float | None:
+    for match in _LOSS.finditer(text):
+        if not _NOT_TRAINING.search(text[: match.start("name")]):
+            return float(match["loss"])
+    return None
+
+
+def _eta(text: str, bar: re.Match[str] | None, epoch: re.Match[str] | None) -> tuple[float | None, bool]:
+    """Seconds that remain, and whether they are those of the whole run."""
+    if bar is not None:
+        return _seconds(bar["eta"] or bar["eta_rich"] or ""), epoch is None
+    named = _ETA.search(text)
+    if named is None:
+        return None, True
+    per_epoch = epoch is not None and ": [" in epoch.group()  # "Epoch: [3]  [ 10/2500]  eta: ..."
+    return _seconds(named["eta"]), not per_epoch
+
+
+def _seconds(words: str) -> float | None:
+    """A duration as logs write it: ``1:02:03``, ``6 days, 15:22:46``, ``21s``, ``3h 12m``."""
+    days, _, clock = words.rpartition(",")
+    total = 86400.0 * int(re.sub(r"\D", "", days) or 0)
+    if ":" in clock:
+        fields = clock.strip().split(":")
+        if not all(field.isdecimal() for field in fields):
+            return None
+        seconds = 0
+        for field in fields:
+            seconds = 60 * seconds + int(field)
+        return total + seconds
+    parts = _CLOCK_PART.findall(clock)
+    return total + sum(float(n) * _UNIT_S[unit] for n, unit in parts) if parts else None
