@@ -47,11 +47,11 @@ def names(path: Path) -> Names:
     return Names(**{kind: tuple(table) for kind, table in found.items() if isinstance(table, dict)})
 
 
-def add_instance(path: Path, name: str, values: Mapping[str, Value]) -> None:
+def add_instance(path: Path, name: str, values: Mapping[str, Value | None]) -> None:
     """Write a new box.
 
     Args:
-        values: keys of ``[instances.NAME]``, in the order they are to be written.
+        values: keys of ``[instances.NAME]``, in the order they are to be written; None leaves a key out.
 
     Raises:
         Failure: the values are not valid, the name is taken, or the file cannot be written.
@@ -109,7 +109,7 @@ def set_host_key(path: Path, name: str, fingerprint: str) -> None:
     edit_instance(path, name, {"host_key": fingerprint})
 
 
-def add_run(path: Path, name: str, values: Mapping[str, Value]) -> None:
+def add_run(path: Path, name: str, values: Mapping[str, Value | None]) -> None:
     """Write a new run of a known box. Raises Failure."""
     check_run(name, values)
     _add(path, ("runs", name), values)
@@ -131,8 +131,9 @@ def remove_run(path: Path, name: str) -> None:
     _rewrite(path, lambda t, d: _removed(path, t, d, ("runs", name)), ("runs", name))
 
 
-def _add(path: Path, at: tuple[str, str], values: Mapping[str, Value]) -> None:
+def _add(path: Path, at: tuple[str, str], given: Mapping[str, Value | None]) -> None:
     kind, name = at
+    values = {key: value for key, value in given.items() if value is not None}
 
     def change(text: str, data: Data) -> tuple[str, Data]:
         table = data.setdefault(kind, {})

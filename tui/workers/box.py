@@ -10,9 +10,9 @@ from typing import Protocol
 
 from tui.box.backoff import Backoff
 from tui.box.errors import CommandRefused, ConnectFailure
-from tui.box.probe.loop import Probe, ProbeLate
+from tui.box.probe.loop import Probe
 from tui.box.probe.plan import ProbeRequest
-from tui.box.transport import LinkLost, SessionsExhausted, Transport
+from tui.box.transport import LinkLost, Transport
 from tui.fleet.store import Store
 from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, Notice, TelemetryTaken
 from tui.model.failure import Failure
@@ -187,8 +187,10 @@ class BoxWorker:
                 candidates=tick % pace.candidates_every == 0,
                 xid=tick % pace.candidates_every == 0,
             )
-        except (ProbeLate, SessionsExhausted) as late:
-            await self._say(LinkState.LIVE, late.line)
+        except (LinkLost, CommandRefused):
+            raise
+        except Failure as missed:  # a late or garbled answer, no session free: said, and asked again
+            await self._say(LinkState.LIVE, missed.line)
         else:
             await self._store.put(TelemetryTaken(self.instance.name, telemetry))
         return loop.time() - started
