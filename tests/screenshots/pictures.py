@@ -109,7 +109,12 @@ PICTURES = (
         "log-filtered", "The log, filtered, with context", (120, 40), run_store, ("enter", "l", *FILTERED)
     ),
     Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
-    Picture("explain", "Where a value comes from", (100, 30), steps=(*("right",) * 6, "e")),
+    Picture(
+        "explain",
+        "Where a value comes from",
+        (100, 30),
+        steps=(("goto", "vlm-h100"), *("right",) * 3, "e"),
+    ),
     Picture("adopt", "Runs that rgt did not start", (100, 30), unwatched_store, ("a",)),
     Picture("command-log", "Every command that ran on a box", (100, 30), steps=("c",)),
     Picture(

@@ -89,7 +89,7 @@ class HostKeySheet(Sheet[None]):
             yield Rule(f"{safe(self._asked.box)}: {'first contact' if first else 'the host key changed'}")
             yield Lines(id="text")
             with Horizontal(classes="entry"):
-                yield Lines((((" type the name to trust it >", "dim"),),), classes="question")
+                yield Lines((((" type the name to trust it > ", "dim"),),), classes="question")
                 yield Input(compact=True, placeholder=safe(self._asked.box))
             yield Lines((((" esc", "strong"), (" leaves the box alone", "dim")),))
 

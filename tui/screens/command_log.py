@@ -51,7 +51,7 @@ class CommandLogScreen(ListView):
             (fit(took, 7, right=True) + "  ", ""),
             (fit(ended, 5) + " ", "attention" if bad else "dim"),
             (fit(r.why, 20, ellipsis=dots) + " ", "dim"),
-            (fit(r.what, max(0, width - 62), ellipsis=dots), ""),
+            (fit(r.what, max(0, width - 64), ellipsis=dots), ""),
         )
 
     def below(self, width: int) -> Sequence[Line]:
