@@ -14,6 +14,8 @@ from tests.real import need
 from tests.rig import Sshd
 from tui.box.errors import ConnectFailure
 from tui.box.transport import Script, Transport
+from tui.model.command import SearchLog
+from tui.model.log import SearchResult
 
 pytestmark = pytest.mark.real
 
@@ -78,3 +80,20 @@ async def test_a_closed_follower_leaves_nothing(sshd: Sshd, tmp_path: Path) -> N
             await asyncio.sleep(0.05)
     assert (await box.run(Script("echo alive"))).stdout == b"alive\n"
     assert [f.name for f in sshd.home.iterdir() if not f.name.startswith(".")] == ["train.log"]
+
+
+async def test_search_over_ssh(sshd: Sshd, tmp_path: Path) -> None:
+    box = await linked(sshd, Desk(tmp_path))
+    log = sshd.home / "it's.log"
+    write(log, *[f"{n} it's {n % 7}" for n in range(50_000)])
+    async with Watcher(box, "~/it's.log", tmp_path / "spool") as watch:
+        await watch.seen("49999 it's 5")
+        read = len(watch.lines)
+        assert read < 30_000, "only the end is read at first"
+        told: list[SearchResult] = []
+        wanted = SearchLog("run", "1234 it's", ignore_case=False)
+        result = await watch.follower.search(box, wanted, told.append)
+    assert [hit.text for hit in result.hits] == [
+        f"{n} it's {n % 7}" for n in (41234, 31234, 21234, 11234, 1234)
+    ]
+    assert result.complete and result.covered.startswith(f"lines 1-{read:,} on this computer; bytes 0-")

@@ -51,6 +51,7 @@ class Follower:
         self._gate = LogGate()
         self._next = spool.next
         self._position = spool.position
+        self._begins = spool.position  # where the next line begins
         self._changed_path = spool.position is not None and spool.source not in ("", path)
         if self._changed_path:
             self._position = None
@@ -142,6 +143,7 @@ class Follower:
                 self._size = step.size
             if step.start is not None:
                 await self._begin(step, splitter, reader, emit)
+                self._begins = reader.position(step.start)
                 splitter = Splitter(step.start, self._gate)
                 begins_inside = step.inside
             if step.data:
@@ -151,6 +153,7 @@ class Follower:
                     skip = data.find(b"\n") + 1
                     data = data[skip:]
                     splitter = Splitter(reader.offset - len(data), self._gate)
+                    self._begins = reader.position(reader.offset - len(data))
                 await self._take(data, step, splitter, reader, emit)
                 pause = _BUSY
             if step.idle or (step.data and not step.behind):
@@ -194,11 +197,12 @@ class Follower:
         behind: int = 0,
     ) -> None:
         assert position is not None, "lines come out of bytes just read"
+        begins, self._begins = self._begins, position
         self._position, self._partial = position, LogText("")
         batch = self._batch(lines, gaps, behind)
         self._next += len(lines)
         self._unsent = batch
-        await _in_thread(lambda: self._spool.append(batch, self._path))
+        await _in_thread(lambda: self._spool.append(batch, self._path, begins))
         await emit(batch)
         self._unsent = None
 

@@ -96,22 +96,24 @@ class Spool:
                 mark = _mark(file.readline())
             return mark.position if mark else None
 
-    def append(self, batch: LogBatch, source: str = "") -> None:
-        """Keep a batch. A disk that takes no more stops the keeping, not the watching: see `fault`."""
+    def append(self, batch: LogBatch, source: str = "", begins: LogPosition | None = None) -> None:
+        """Keep a batch. A disk that takes no more stops the keeping, not the watching: see `fault`.
+
+        Args:
+            source: path of the log on the box.
+            begins: where on the box the first line of the batch begins, if known.
+        """
         with self._lock:
-            before = self.position if batch.first == self.next else None
+            end = _Mark(batch.first + len(batch.lines), batch.position, source)
             try:
                 if self._fd is None or self._dirty or batch.first != self.next or self._full():
-                    self._roll(batch.first, before or batch.position)
-                self._write(
-                    _rows(batch) + _mark_row(_Mark(batch.first + len(batch.lines), batch.position, source))
-                )
+                    self._roll(batch.first, begins or self.position or batch.position)
+                self._write(_rows(batch) + _mark_row(end))
                 self.fault = SafeText("")
             except OSError as error:
                 self.fault = safe(f"the log spool cannot be written: {error.strerror}")
                 return
-            self.next = batch.first + len(batch.lines)
-            self.position, self.source = batch.position, source
+            self.next, self.position, self.source = end.next, end.position, end.source
             self._trim()
 
     def load(self, before: int, count: int) -> Rows:
