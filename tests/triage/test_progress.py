@@ -243,3 +243,14 @@ def test_it_is_cheap() -> None:
     began = time.process_time()
     reader.feed(evil, 1.0)
     assert time.process_time() - began < 1.0
+
+
+def test_the_operators_own_pattern_wins_over_ours() -> None:
+    reader = ProgressReader(r"\[(?P<done>\d+)\|(?P<total>\d+)\] obj=(?P<loss>\S+)")
+    lines = [LogText("epoch 3/9 loss 1.0"), LogText("[1,200|5000] obj=0.25"), LogText("[1300|5000] obj=oops")]
+    progress = reader.feed(lines, 5.0)
+    assert progress is not None
+    assert (progress.done, progress.total, progress.loss) == (1300, 5000, None)
+    ended = reader.feed([LogText("Training finished.")], 6.0)
+    assert ended is not None
+    assert ended.finished

@@ -163,7 +163,7 @@ def boot_id(value: str) -> str:
 
 
 def progress_regex(value: str) -> str:
-    """A pattern for log lines with a group ``done``; ``total``, ``loss`` and ``unit`` may stand beside it."""
+    """A pattern for log lines with a group ``done``; ``total`` and ``loss`` may stand beside it."""
     if len(value) > 500:
         raise ValueError("must be at most 500 characters long")
     try:

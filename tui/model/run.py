@@ -21,7 +21,7 @@ class RunSpec:
             field 22), which together name it for one boot; `boot_id` names the boot.
         session: tmux session, or ``slurm:JOBID``.
         progress_regex: the operator's own pattern for progress lines, with a group ``done`` and perhaps
-            ``total``, ``loss`` and ``unit``; it is tried before the built-in ones.
+            ``total`` and ``loss``; then the built-in ones only tell a regular end.
     """
 
     name: str

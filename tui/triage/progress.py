@@ -118,6 +118,7 @@ class Found:
 
 
 NOTHING = Found()
+_OWN_READS = 2048  # characters: an operator's pattern may backtrack
 
 
 def read_line(text: str) -> Found:
@@ -157,14 +158,31 @@ def read_line(text: str) -> Found:
     )
 
 
+def read_own(pattern: re.Pattern[str], text: str) -> Found:
+    """What a line says by the operator's own pattern; its groups are those `RunSpec` names."""
+    match = pattern.search(text[:_OWN_READS])
+    if match is None:
+        return NOTHING
+    said = match.groupdict()
+    try:
+        loss = float(said["loss"]) if said.get("loss") else None
+    except ValueError:
+        loss = None
+    return Found(step=_count(match, "done"), steps=_count(match, "total"), loss=loss)
+
+
 class ProgressReader:
     """Folds the lines of one run into its progress.
 
     A line without a total does not undo the total known before, and a training line after a regular end
     means that the run goes on.
+
+    Args:
+        own: the operator's pattern for progress lines; then only a regular end is read besides.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, own: str | None = None) -> None:
+        self._own = re.compile(own) if own else None
         self._epoch: int | None = None
         self._epochs: int | None = None
         self._step: int | None = None
@@ -194,6 +212,8 @@ class ProgressReader:
 
     def _take(self, text: SafeText, *, last: bool) -> bool:
         found = read_line(text)
+        if self._own is not None and not found.finished:
+            found = read_own(self._own, text)
         if found.finished:
             self._finished, self._eta, self._line = True, None, text
             return True

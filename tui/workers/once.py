@@ -56,7 +56,7 @@ async def _look(
         yield TelemetryTaken(instance.name, telemetry)
         for spec in runs:
             lines = await log_end(transport, spec, TAIL_BYTES)
-            progress = ProgressReader().feed(tuple(lines), clock())
+            progress = ProgressReader(spec.progress_regex).feed(tuple(lines), clock())
             if progress is not None:
                 yield ProgressRead(spec.name, progress)
     finally:

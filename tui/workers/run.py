@@ -39,7 +39,7 @@ class RunWorker:
         self._spool_dir = spool
         self._lock = lock
         self._follower: Follower | None = None
-        self._progress = ProgressReader()
+        self._progress = ProgressReader(spec.progress_regex)
         self._searching: asyncio.Task[None] | None = None
         self._state = LogState(spec.name, SafeText(""))
 
