@@ -182,7 +182,12 @@ class RgtApp(App[int]):
         from tui.screens.run import RunScreen
 
         self.send(ViewAt(box))
-        self.push_screen(RunScreen(self.store, run, box, read_only=self.read_only))
+        screen = RunScreen(self.store, run, box, read_only=self.read_only)
+
+        def left(_: None) -> None:
+            self.send(ViewAt(None))
+
+        self.push_screen(screen, left)
         if zoom:
             self.call_after_refresh(self.perform, "log")
 

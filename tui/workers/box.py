@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tui.box.backoff import Backoff
@@ -18,6 +18,7 @@ from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, Notice, T
 from tui.model.failure import Failure
 from tui.model.instance import Instance, Link, LinkState
 from tui.model.run import RunSpec
+from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText, safe
 from tui.workers.link import BoxLink
 
@@ -88,6 +89,8 @@ class BoxWorker:
         self._probe_now = asyncio.Event()
         self._retry_now = asyncio.Event()
         self._asleep = False
+        self._missed = False
+        self._started: dict[str, tuple[int | None, SafeText | None]] = {}
         self._transport: BoxTransport | None = None
         self.viewed = False
         self._forwards: dict[int, Forward] = {}
@@ -178,7 +181,8 @@ class BoxWorker:
         loop = asyncio.get_running_loop()
         started = loop.time()
         pace = self._pace
-        request = ProbeRequest(runs=self._runs(), mounts=self.instance.mounts)
+        runs = tuple(self._identified(spec) for spec in self._runs())
+        request = ProbeRequest(runs=runs, mounts=self.instance.mounts)
         try:
             telemetry = await probe.tick(
                 request,
@@ -189,11 +193,32 @@ class BoxWorker:
             )
         except (LinkLost, CommandRefused):
             raise
-        except Failure as missed:  # a late or garbled answer, no session free: said, and asked again
-            await self._say(LinkState.LIVE, missed.line)
+        except (Failure, TimeoutError) as missed:  # late, garbled, no session free: said, and asked again
+            self._missed = True
+            why = missed.line if isinstance(missed, Failure) else SafeText("The probe did not start in time.")
+            await self._say(LinkState.LIVE, why)
         else:
+            if self._missed:
+                self._missed = False
+                await self._say(LinkState.LIVE, SafeText(""))
+            self._remember(telemetry)
             await self._store.put(TelemetryTaken(self.instance.name, telemetry))
         return loop.time() - started
+
+    def _remember(self, telemetry: Telemetry) -> None:
+        """A run named by its pid alone gets the start time and boot it was first seen with."""
+        host = telemetry.host.value
+        for truth in telemetry.runs:
+            if truth.process is not None and truth.process.start_ticks is not None:
+                seen = (truth.process.start_ticks, host.boot_id if host else None)
+                self._started.setdefault(truth.run, seen)
+
+    def _identified(self, spec: RunSpec) -> RunSpec:
+        """The run with what tells its process from a later one of the same number."""
+        seen = self._started.get(spec.name)
+        if spec.pid is None or spec.pid_start is not None or seen is None:
+            return spec
+        return replace(spec, pid_start=seen[0], boot_id=spec.boot_id or seen[1])
 
     async def _pause(self, seconds: float) -> None:
         self._probe_now.clear()
