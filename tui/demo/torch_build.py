@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 
 REQUIREMENT = "torch==2.13.0"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 SOURCES: tuple[tuple[str, ...], ...] = (
     (),  # what pip is configured to use: a Mac, an ARM box or a mirror has a CPU build there
-    ("--index-url", "https://download.pytorch.org/whl/cpu"),
+    ("--index-url", CPU_INDEX),
 )
 GPU_PACKAGES = ("nvidia-", "cuda-", "triton", "pytorch-triton", "rocm")
+GPU_BUILDS = ("cu", "rocm", "xpu")
+"""How the local part of a version starts in a GPU build that holds its libraries itself: ``2.13.0+cu128``."""
 DEADLINE_S = 300
 
 
@@ -25,15 +29,21 @@ def gpu_packages(report: object) -> list[str]:
     """Names in a pip installation report that only a GPU build needs.
 
     Args:
-        report: parsed JSON of ``pip install --report``; anything of another shape counts as not known.
+        report: parsed JSON of ``pip install --report``.
 
     Raises:
-        ValueError: the report has not the documented shape.
+        ValueError, KeyError, TypeError: the report has not the documented shape, so nothing is known.
     """
     if not isinstance(report, dict) or not isinstance(report.get("install"), list):
         raise ValueError("not a pip installation report")
-    names = [str(item["metadata"]["name"]).lower() for item in report["install"]]
-    return sorted(name for name in names if name.startswith(GPU_PACKAGES))
+    found = (item["metadata"] for item in report["install"])
+    return sorted(str(each["name"]) for each in found if _needs_gpu(str(each["name"]), str(each["version"])))
+
+
+def _needs_gpu(name: str, version: str) -> bool:
+    plain = re.sub(r"[-_.]+", "-", name).lower()  # as package indexes compare names
+    _, _, local = version.partition("+")
+    return plain.startswith(GPU_PACKAGES) or local.startswith(GPU_BUILDS)
 
 
 def _pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -74,7 +84,7 @@ def main() -> int:
         print(f"torch from {where}: the installation failed")
     print(
         "Going on without torch: the demo trains in NumPy. To add it later: "
-        f"{sys.executable} -m pip install --index-url https://download.pytorch.org/whl/cpu {REQUIREMENT}"
+        f"{sys.executable} -m pip install --index-url {CPU_INDEX} {REQUIREMENT}"
     )
     return 0
 

@@ -27,8 +27,9 @@ def demo(args: argparse.Namespace) -> int:
     """Run the embedded fleet for as long as the operator looks at it."""
     if not 0.1 <= args.speed <= 100:
         raise Failure("--speed must lie between 0.1 and 100.", exit=Exit.USAGE)
+    with_torch = _can_train()
     if args.selftest:
-        if importlib.util.find_spec("torch") is None:
+        if not with_torch:
             print("torch is not installed: the jobs train in NumPy")
         with embedded_fleet(seed=args.seed, speed=args.speed) as fleet:
             _enter(fleet)
@@ -39,6 +40,19 @@ def demo(args: argparse.Namespace) -> int:
     with embedded_fleet(seed=args.seed, speed=args.speed) as fleet:
         _enter(fleet)
         return open_screen(args)
+
+
+def _can_train() -> bool:
+    """Whether the jobs train in torch; in NumPy otherwise. Raises Failure where they can't do either."""
+    if importlib.util.find_spec("torch") is not None:
+        return True
+    if any(importlib.util.find_spec(name) is None for name in ("numpy", "safetensors")):
+        raise Failure(
+            "The demo's jobs really train, and neither torch nor NumPy with safetensors is installed here.",
+            do="Install what they need: pip install 'remote-gpu-trainer[demo]' (or [verify], with torch).",
+            code="demo-needs-numpy",
+        )
+    return False
 
 
 def _enter(fleet: DemoFleet) -> None:
