@@ -1,0 +1,1 @@
+"""Figures beside their peers, measured on this machine: `python -m tests.bench`. A report, never a test."""

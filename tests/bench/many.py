@@ -1,0 +1,73 @@
+"""A hundred boxes, probed every two seconds: beside `ssh` processes, and beside a ControlMaster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+from tests.bench.many_plan import PERIOD_S, Outcome, Plan
+from tests.bench.measure import median
+from tests.bench.place import Bench, child, ssh_config
+from tests.bench.report import Row, beside
+
+SIDES = ("ours", "ssh-unread", "master", "ours-unread", "ssh-worked")
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    boxes, rounds = (30, 1) if bench.quick else (100, 2)
+    sides = SIDES[:3] if bench.quick else SIDES
+    with bench.sshd() as server:
+        plan = Plan(
+            server.host,
+            server.port,
+            server.user,
+            str(server.client_key),
+            server.host_key_fingerprint,
+            str(ssh_config(server)),
+            boxes,
+            settle_s=PERIOD_S,
+            window_s=5 * PERIOD_S if bench.quick else 10 * PERIOD_S,
+        )
+        taken: dict[str, list[Outcome]] = {side: [] for side in sides}
+        for turn in range(rounds):
+            for side in sides if turn == 0 else sides[:2]:
+                taken[side].append(Outcome(**_watched(side, plan)))
+    yield from table(boxes, {side: _middle(outcomes) for side, outcomes in taken.items()})
+
+
+def _watched(side: str, plan: Plan) -> dict[str, Any]:
+    found: dict[str, Any] = child("many_child", side, json.dumps(asdict(plan)), timeout=180)
+    due = plan.boxes * plan.window_s / PERIOD_S
+    assert found["looks"] > 0.8 * due, f"{side}: {found['looks']} of {due:.0f} looks"
+    return found
+
+
+def _middle(outcomes: list[Outcome]) -> Outcome:
+    return Outcome(**{f.name: median(getattr(o, f.name) for o in outcomes) for f in fields(Outcome)})
+
+
+def table(boxes: int, by_side: dict[str, Outcome]) -> Iterator[Row]:
+    ours, ssh, master = by_side["ours"], by_side["ssh-unread"], by_side["master"]
+    what = f"{boxes} boxes × 2 s"
+    yield beside(f"{what}: connect all (peer: ssh)", ours.connect_s, ssh.connect_s, "s", most=0.4)
+    yield beside(
+        f"{what}: memory of the boxes (peer: ssh)",
+        ours.boxes_bytes / 2**20, ssh.boxes_bytes / 2**20, "MiB", most=0.35,
+        note="PSS; the base of Python, asyncssh and one box is left out of ours, the driver out of theirs",
+    )  # fmt: skip
+    yield beside(
+        f"{what}: CPU (peer: ssh, answers unread)", ours.cpu_pct, ssh.cpu_pct, "%", most=0.6,
+        note="ours ends in telemetry folded into the fleet; theirs reads the same answers and drops them",
+    )  # fmt: skip
+    if "ssh-worked" in by_side:
+        worked, unread = by_side["ssh-worked"], by_side["ours-unread"]
+        yield beside(
+            f"{what}: CPU (peer: ssh under our workers)", ours.cpu_pct, worked.cpu_pct, "%", most=0.6,
+            note="the same work on both sides: only what carries it differs",
+        )  # fmt: skip
+        yield beside(f"{what}: CPU, answers unread on both sides", unread.cpu_pct, ssh.cpu_pct, "%")
+    yield beside(
+        f"{what}: CPU (peer: ControlMaster, cat per tick)", ours.cpu_pct, master.cpu_pct, "%", most=0.15
+    )
