@@ -20,6 +20,7 @@ from tui.cli import main
 from tui.fleet.paths import Paths, paths
 from tui.fleet.settings import load
 from tui.verbs import fleet, profiles
+from tui.verbs.identity import trust_store
 from tui.verbs.naming import run_word, unused
 
 SEETA = "ssh -p 34567 root@connect.westb.seetacloud.com"
@@ -175,6 +176,29 @@ def test_edit_types_its_values_and_validates(home: Paths, capsys: pytest.Capture
         assert said.startswith("rgt: ") and "hunter2" not in said and "Traceback" not in said
     assert rgt("edit", "nope", "port=1") == 2
     assert home.fleet_file.read_bytes() == before
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBERERERERERERERERERERERERERERERERERERERERER"
+
+
+def test_a_renamed_box_keeps_its_identity_and_a_forgotten_one_leaves_none(home: Paths) -> None:
+    """Under a new name without its record, a box would count as never met: any key would be taken."""
+    trust = trust_store(home)
+    assert rgt("add", SEETA, "--name", "a") == 0
+    assert rgt("add", "ssh root@other.example", "--name", "other") == 0
+    trust.record("a", KEY, "first use", 1.0)
+    trust.record("gone", KEY, "first use", 1.0)  # left by a box that was taken out of the file by hand
+    assert rgt("rename", "a", "no name") == 2
+    assert rgt("rename", "a", "other") == 1
+    pin = trust.pinned("a")
+    assert pin is not None
+    assert rgt("rename", "a", "gone") == 0
+    moved = trust.pinned("gone")
+    assert moved is not None
+    assert moved.fingerprint == pin.fingerprint
+    assert trust.pinned("a") is None
+    assert rgt("remove", "gone") == 0
+    assert trust.pinned("gone") is None
 
 
 def test_watch_rename_and_remove(home: Paths, capsys: pytest.CaptureFixture[str]) -> None:

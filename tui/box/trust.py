@@ -123,12 +123,7 @@ class TrustStore:
             _write(self._receipts / f"host-key-{stamp}.json", receipt)
             _write(self._file(name), asdict(pin))
         except OSError as exc:
-            raise Failure(
-                f"The identity of {name} could not be recorded: {exc.strerror or exc}.",
-                means="It is not trusted.",
-                do=f"Make room or rights in {self.directory}.",
-                code="trust-not-written",
-            ) from None
+            raise self._unwritten(name, exc, "It is not trusted.") from None
         self._offered.pop(name, None)
         return pin
 
@@ -154,12 +149,14 @@ class TrustStore:
         )
 
     def forget(self, name: str) -> bool:
-        """Drop the pin of `name`; receipts stay. Returns whether there was one."""
+        """Drop the pin of `name`; receipts stay. Returns whether there was one. Raises Failure."""
         self._offered.pop(name, None)
         try:
             self._file(name).unlink()
         except FileNotFoundError:
             return False
+        except OSError as exc:
+            raise self._unwritten(name, exc, "Its record stays.") from None
         return True
 
     def rename(self, old: str, new: str) -> None:
@@ -171,8 +168,19 @@ class TrustStore:
             return
         if self.pinned(new) is not None:
             raise Failure(f"{new} already has a recorded identity.", do="Remove it first.")
-        _write(self._file(new), {**asdict(pin), "name": new})
+        try:
+            _write(self._file(new), {**asdict(pin), "name": new})
+        except OSError as exc:
+            raise self._unwritten(new, exc, f"{old} keeps its own.") from None
         self.forget(old)
+
+    def _unwritten(self, name: str, exc: OSError, means: str) -> Failure:
+        return Failure(
+            f"The identity of {name} could not be recorded: {exc.strerror or exc}.",
+            means=means,
+            do=f"Make room or rights in {self.directory}.",
+            code="trust-not-written",
+        )
 
     def _file(self, name: str) -> Path:
         return self.directory / f"{quote(name, safe='')}.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 from tui.verbs.changes import read_change
+from tui.verbs.identity import following, trust_store
 from tui.verbs.naming import run_word, unused, unused_name
 from tui.verbs.paste import read_paste
 
@@ -223,7 +225,9 @@ def rename_entry(where: Paths, old: str, new: str, *, as_json: bool = False, out
     """Rename a box, whose runs follow, or a run. Raises Failure."""
     followers: tuple[str, ...] = ()
     if _kind(where, old) == "box":
-        followers = fleet_file.rename_instance(where.fleet_file, old, new)
+        taken = new in _names(where)  # then the fleet file refuses, and its record is another box's
+        with contextlib.nullcontext() if taken else following(trust_store(where), old, new):
+            followers = fleet_file.rename_instance(where.fleet_file, old, new)
     else:
         fleet_file.rename_run(where.fleet_file, old, new)
     along = f" Its runs follow: {', '.join(followers)}." if followers else ""
@@ -240,6 +244,7 @@ def remove_entry(where: Paths, name: str, *, as_json: bool = False, out: Out = p
         return Exit.FINE
     platform = next((i.platform for i in settings.load(where.fleet_file).instances if i.name == name), None)
     runs = fleet_file.remove_instance(where.fleet_file, name)
+    trust_store(where).forget(name)  # the next box of this name is another machine
     along = f" and its runs {', '.join(runs)}" if runs else ""
     sentence = f"Forgot {name}{along}. {_what_goes_on(where, platform)}"
     _report(sentence, {"removed": "box", "name": name, "runs": list(runs)}, as_json, out)

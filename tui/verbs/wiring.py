@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tui.box.connect import Connector
 from tui.box.secrets import Asker, NoAsker
-from tui.box.trust import TrustStore
 from tui.fleet import settings
 from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths
@@ -16,15 +15,11 @@ from tui.fleet.store import Store
 from tui.model.command import CommandRecord
 from tui.model.event import CommandRan
 from tui.model.instance import Instance
+from tui.verbs.identity import trust_store
 from tui.workers.box import BoxTransport, Pace
 from tui.workers.local_box import LocalBox
 from tui.workers.secrets import StoreAsker
 from tui.workers.supervisor import Supervisor
-
-
-def trust_store(where: Paths) -> TrustStore:
-    """Where host keys are recorded."""
-    return TrustStore(where.state / "hostkeys", where.receipts)
 
 
 @dataclass(slots=True)
