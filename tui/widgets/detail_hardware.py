@@ -135,11 +135,16 @@ def memory_spans(telemetry: Telemetry) -> list[Span]:
         return [(f"n/a: {telemetry.memory.reason}", "dim")]
     if memory.used_bytes is None:
         return []
-    limit = f"of {size(memory.limit_bytes)} (cgroup limit)" if memory.limit_bytes else "used, no cgroup limit"
-    spans: list[Span] = [(f"{size(memory.used_bytes)} {limit}", "")]
+    limit = (
+        f"of {size(memory.limit_bytes, binary=True)} (cgroup limit)"
+        if memory.limit_bytes
+        else "used, no cgroup limit"
+    )
+    spans: list[Span] = [(f"{size(memory.used_bytes, binary=True)} {limit}", "")]
     if memory.oom_kills:
         spans.append((f"{memory.oom_kills} oom kills since the cgroup was made", ""))
     if memory.shm_size_bytes and memory.shm_used_bytes is not None:
-        shm = f"/dev/shm {size(memory.shm_used_bytes)} of {size(memory.shm_size_bytes)}"  # noqa: S108
+        used, whole = (size(n, binary=True) for n in (memory.shm_used_bytes, memory.shm_size_bytes))
+        shm = f"/dev/shm {used} of {whole}"  # noqa: S108
         spans.append((shm, "dim"))
     return spans
