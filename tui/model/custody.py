@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"\Asha256:[0-9a-f]{64}\Z")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """A typed digest. Nothing else counts as one: no etag, no md5, no bare hex."""
 
-Moment = Annotated[str, StringConstraints(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")]
+Moment = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 """UTC, to the second."""
 
 Verb = Literal["stop", "destroy"]
@@ -31,7 +31,29 @@ class Record(BaseModel):
     @property
     def digest(self) -> Sha256:
         """SHA-256 over the canonical JSON of everything in this record."""
-        return "sha256:" + hashlib.sha256(canonical(self.model_dump(mode="python"))).hexdigest()
+        return "sha256:" + hashlib.sha256(self.canonical).hexdigest()
+
+    @property
+    def canonical(self) -> bytes:
+        """This record in the one form that is stored and hashed."""
+        return canonical(self.model_dump(mode="python"))
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """The record whose canonical form `raw` is.
+
+        pydantic's own JSON reader refuses lone surrogates, which stand for the bytes of a name that is no text.
+
+        Raises:
+            ValueError: it is no such record, or not in canonical form (pydantic's ValidationError is one).
+        """
+        try:
+            record = cls.model_validate(_tuples(json.loads(raw, parse_float=_no_float)))
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        if record.canonical != raw:
+            raise ValueError("not in canonical form")
+        return record
 
 
 def canonical(value: Any) -> bytes:
@@ -39,6 +61,17 @@ def canonical(value: Any) -> bytes:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     ).encode()
+
+
+def _tuples(value: Any) -> Any:
+    """JSON knows no tuples, and frozen records know no lists."""
+    if isinstance(value, list):
+        return tuple(map(_tuples, value))
+    return {key: _tuples(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError("a record holds no floating-point numbers")
 
 
 class Refusal(Record):
