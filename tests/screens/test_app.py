@@ -73,6 +73,7 @@ async def test_names_come_first_and_start_after_them() -> None:
         first = app.screen_stack[0]
         assert isinstance(first, FirstScreen)
         assert "北京-1" in first.query_one(Lines).text
+        assert first.query_one(Lines).size.height == 15  # all of them stand there, not the first line alone
         await until(pilot, lambda: "FleetScreen" in seen)
         assert seen == ["store", "FleetScreen"]
         assert [item.key for item in roster(app).items] == [("北京-1", ""), ("[b]", "")]

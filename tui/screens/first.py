@@ -18,7 +18,8 @@ class FirstScreen(Screen[None]):
         boxes: name and platform of each box, as the fleet file has them.
     """
 
-    CSS = "FirstScreen Lines { height: 1fr; }"
+    # not CSS: Textual reads that of a screen when it is pushed, and this one never is
+    DEFAULT_CSS = "FirstScreen Lines { height: 1fr; }"
 
     def __init__(self, boxes: Sequence[tuple[str, str]], glyphs: Glyphs) -> None:
         super().__init__()

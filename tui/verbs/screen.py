@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -89,7 +91,11 @@ def _theme(wanted: str, depth: str, found: Themes) -> str:
 
 
 async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None:
-    """Load what SSH needs and watch the fleet; awaited after the first frame."""
+    """Load what SSH needs and watch the fleet; awaited after the first frame.
+
+    It is loaded in a thread: a quarter of a second in which the views are drawn and keys are answered.
+    """
+    await asyncio.to_thread(importlib.import_module, "tui.verbs.wiring")
     from tui.fleet import settings
     from tui.fleet.reducer import Rules
     from tui.model.event import Notice
