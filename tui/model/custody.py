@@ -16,7 +16,9 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 Sha256 = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 """A typed digest. Nothing else counts as one: no etag, no md5, no bare hex."""
 
-Moment = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
+Moment = Annotated[
+    str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")
+]
 """UTC, to the second."""
 
 Verb = Literal["stop", "destroy"]
@@ -42,7 +44,7 @@ class Record(BaseModel):
     def parse(cls, raw: bytes) -> Self:
         """The record whose canonical form `raw` is.
 
-        pydantic's own JSON reader refuses lone surrogates, which stand for the bytes of a name that is no text.
+        pydantic's own JSON reader refuses lone surrogates, which stand for bytes that are no text.
 
         Raises:
             ValueError: it is no such record, or not in canonical form (pydantic's ValidationError is one).

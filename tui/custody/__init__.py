@@ -1,0 +1,1 @@
+"""The chain of custody: roster, digests, copy, readback, load, metrics, approval, outcome, receipts."""

@@ -1,0 +1,152 @@
+"""Every code that a step of the chain may refuse or warn with: what it means and what clears it.
+
+One table for the whole room. To add codes: write a table of the step below (`_ROSTER` shows the form), put it
+into `CODES`, and make the records with `refusal` and `gap`, which know the rest from here. A code is stable:
+it is never renamed and never given a second meaning, since receipts hold it for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tui.model.custody import Gap, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the table.
+
+    Attributes:
+        kind: a ``refusal`` stops the chain; a ``gap`` warns and is recorded.
+        means: what it says about the files or the box, in one sentence.
+        clears: what the operator can do, in one sentence.
+    """
+
+    kind: Literal["refusal", "gap"]
+    means: str
+    clears: str
+
+
+def _refusal(means: str, clears: str) -> Code:
+    return Code("refusal", means, clears)
+
+
+def _gap(means: str, clears: str) -> Code:
+    return Code("gap", means, clears)
+
+
+_ROSTER = {
+    "roster-empty": _refusal(
+        "No artifact was found.", "Name them in the job file's [custody] table, or give the right --root."
+    ),
+    "roster-count": _refusal(
+        "The run declares another number of artifacts than there are.",
+        "Find the missing ones on the box, or correct the declared number.",
+    ),
+    "roster-missing": _refusal(
+        "A file that the run must have is not there.",
+        "Find or make it on the box, then take the roster again.",
+    ),
+    "root-missing": _refusal("The folder is not on the box.", "Give the right one with --root."),
+    "root-unreadable": _refusal(
+        "The folder can't be listed whole.", "Let this login read it, then take the roster again."
+    ),
+    "too-many-files": _refusal(
+        "There are more files than one roster holds.",
+        "Pack or remove the small ones, or name a deeper folder.",
+    ),
+    "generation-incomplete": _refusal(
+        "A checkpoint generation lacks files, and no complete one is there in its place.",
+        "Let the save finish, restore the missing files, or name what shall count in [custody].",
+    ),
+    "layout-damaged": _refusal(
+        "A file that tells what belongs together can't be read.", "Look at the file on the box; save again."
+    ),
+    "leaves-tree": _refusal(
+        "A name or a link leads out of the folder.",
+        "Replace the link by the file itself, or name that folder as its own artifact.",
+    ),
+    "link-dangling": _refusal(
+        "A link leads to nothing.", "Restore its target or remove the link on the box."
+    ),
+    "not-a-file": _refusal(
+        "A device, pipe or socket can't be an artifact.", "Take it out of [custody], or remove it on the box."
+    ),
+    "name-too-odd": _refusal(
+        "A name can't be carried by any archive that could be read back.", "Rename the file on the box."
+    ),
+    "unclassified": _refusal(
+        "Files outside the roster would be destroyed, and nobody has decided about them.",
+        "Decide keep or scrap for each group.",
+    ),
+    "kept-not-on-roster": _refusal(
+        "A group that shall be kept is not among the artifacts.",
+        "Name it in [custody] or copy it to a place that survives, then take the roster again.",
+    ),
+    "live-writer": _refusal(
+        "Something still writes here.", "Wait for it to end or stop it, then take the roster again."
+    ),
+    "tier-unlisted": _refusal(
+        "A place that would be destroyed could not be listed.", "Let this login read it, or decide about it."
+    ),
+    "survival-unknown": _gap(
+        "Nobody can say whether this place survives; it is treated as destroyed.",
+        "Ask whoever rents it out.",
+    ),
+    "no-manifest": _gap("The run came without a list of its artifacts.", "Declare the counts in [custody]."),
+    "generation-skipped": _gap(
+        "An incomplete checkpoint generation is left out; a complete one is there.", "Look at what it lacks."
+    ),
+    "writers-not-seen": _gap(
+        "This login can't see who has files open; only two looks at the sizes were possible.",
+        "Log in as the user that trains, or as root.",
+    ),
+    "travels-in-tar": _gap(
+        "A portable folder can't carry this name; the file travels in a tar inside it.", "Nothing to do."
+    ),
+    "coarse-times": _gap(
+        "The box tells times to the second only.",
+        "Nothing to do: what changed in that second is hashed again.",
+    ),
+    "system-not-listed": _gap(
+        "Folders of the operating system were counted and searched for checkpoints, not listed.",
+        "Look there by hand if you keep results in them.",
+    ),
+}
+
+_DIGEST = {
+    "changed-while-hashed": _refusal(
+        "A file changed while it was hashed, again and again.",
+        "Wait for its writer to end, then hash again.",
+    ),
+    "changed-since-roster": _refusal(
+        "A file is not what the roster saw.", "Take the roster again, then hash again."
+    ),
+    "gone-since-roster": _refusal("A file of the roster is gone.", "Restore it or take the roster again."),
+    "unreadable": _refusal(
+        "A file can't be read.", "Let this login read it; if the disk is bad, copy it off."
+    ),
+    "no-hash-tool": _refusal(
+        "The box has nothing that computes SHA-256 rightly.", "Install openssl, coreutils or python3 on it."
+    ),
+    "roster-refused": _refusal(
+        "The roster itself does not pass.", "Clear what the roster refuses, then go on."
+    ),
+}
+
+CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST}
+
+
+def refusal(code: str, detail: str, path: str | None = None) -> Refusal:
+    """A refusal with what clears it. Raises KeyError for a code that is not in the table."""
+    row = CODES[code]
+    assert row.kind == "refusal", code
+    return Refusal(code=code, detail=detail, path=path, clears=row.clears)
+
+
+def gap(code: str, detail: str, reason: str = "") -> Gap:
+    """A gap to be recorded. Raises KeyError for a code that is not in the table."""
+    assert CODES[code].kind == "gap", code
+    return Gap(code=code, detail=detail, reason=reason)
