@@ -143,7 +143,6 @@ class AdoptScreen(ListView):
             self.host.say(f"There is already a run named {name}.", "attention")
             return
         if self.host.send(AdoptRun(spec_of(candidate, self._box, name, log, self._telemetry()))):
-            self.host.say(f"Watching {name} on {self._box}.")
             self.dismiss()
 
 

@@ -225,8 +225,7 @@ class FleetScreen(View):
         if not runs:
             self.host.say("This row has no watched run.", "attention")
         for run in runs:
-            if self.host.send(ForgetRun(run)):
-                self.host.say(f"{run} is no longer watched; it goes on running.")
+            self.host.send(ForgetRun(run))
 
     def _boxes(self) -> list[Key]:
         seen: dict[str, Key] = {}

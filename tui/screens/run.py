@@ -283,8 +283,8 @@ class RunScreen(LogActions):
         """Stop watching the run."""
         if self.run_name is None:
             self.host.say("This box has no watched run.", "attention")
-        elif self.host.send(ForgetRun(self.run_name)):
-            self.host.say(f"{self.run_name} is no longer watched; it goes on running.")
+        else:
+            self.host.send(ForgetRun(self.run_name))
 
     def action_copy(self) -> None:
         """Copy what the focused pane says."""

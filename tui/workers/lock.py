@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -28,6 +29,9 @@ class WatchLock:
 
         Returns:
             None when it is ours now, else who holds it, in words.
+
+        Raises:
+            OSError: nothing can be locked there; whether another rgt watches is not known.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -37,9 +41,13 @@ class WatchLock:
             holder = _holder(os.pread(fd, 4096, 0))
             os.close(fd)
             return holder
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
+        except OSError:
+            os.close(fd)
+            raise
         self._fd = fd
+        with contextlib.suppress(OSError):  # a full disk: the lock holds, it only doesn't say whose it is
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
         return None
 
     def release(self) -> None:

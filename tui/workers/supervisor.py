@@ -173,6 +173,9 @@ class Supervisor:
                 await self._carry_out(command)
             except Failure as failure:
                 await self._store.put(Notice(failure.line, "attention"))
+            except Exception as fault:  # noqa: BLE001 - one command's fault must not end the whole watch
+                what = f"{type(command).__name__} failed ({type(fault).__name__}: {fault})"
+                await self._store.put(Notice(safe(f"{what}. The watch goes on.", 300), "danger"))
 
     async def _carry_out(self, command: Command) -> None:
         match command:
@@ -182,9 +185,12 @@ class Supervisor:
             case AdoptRun(spec):
                 self._fleet.add_run(spec)
                 await self.reload()
+                await self._store.put(Notice(safe(f"Watching {spec.name} on {spec.box}."), box=spec.box))
             case ForgetRun(run):
                 self._fleet.remove_run(run)
                 await self.reload()
+                text = f"{run} is no longer watched; nothing was done to it."
+                await self._store.put(Notice(safe(text)))
             case ReloadFleet():
                 await self.reload()
             case GiveSecret():

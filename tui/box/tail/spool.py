@@ -61,7 +61,8 @@ class Spool:
     """The spool of one run. All methods may be called from worker threads, one at a time each.
 
     Args:
-        directory: made when missing, readable by the operator alone.
+        directory: made when missing, readable by the operator alone. Where it can't be written nothing is
+            kept, and `fault` says so.
         cap_bytes: the oldest segments are dropped beyond this.
     """
 
@@ -78,8 +79,11 @@ class Spool:
         self.source = ""
         self.fault = SafeText("")
         """Why lines are not being kept at the moment, such as a full disk; "" when they are."""
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._recover()
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._recover()
+        except OSError as error:
+            self.fault = _unwritable(error)
 
     @property
     def first(self) -> int:
@@ -107,11 +111,12 @@ class Spool:
             end = _Mark(batch.first + len(batch.lines), batch.position, source)
             try:
                 if self._fd is None or self._dirty or batch.first != self.next or self._full():
+                    self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
                     self._roll(batch.first, begins or self.position or batch.position)
                 self._write(_rows(batch) + _mark_row(end))
                 self.fault = SafeText("")
             except OSError as error:
-                self.fault = safe(f"the log spool cannot be written: {error.strerror}")
+                self.fault = _unwritable(error)
                 return
             self.next, self.position, self.source = end.next, end.position, end.source
             self._trim()
@@ -196,6 +201,10 @@ class Spool:
     def _trim(self) -> None:
         while len(self._segments) > 1 and sum(s.size for s in self._segments) > self._cap:
             self._segments.pop(0).path.unlink(missing_ok=True)
+
+
+def _unwritable(error: OSError) -> SafeText:
+    return safe(f"the log spool cannot be written: {error.strerror}")
 
 
 @dataclass(frozen=True, slots=True)
