@@ -16,7 +16,7 @@ from tests.fixtures import run_fixture as fixture
 from tui.app import RgtApp
 from tui.fleet.store import Store
 from tui.model.command import Command, LoadOlder, SearchLog
-from tui.model.log import LogBatch, SearchHit, SearchResult
+from tui.model.log import LogBatch, LogState, SearchHit, SearchResult
 from tui.model.snapshot import FleetSnapshot
 from tui.model.text import LogText, SafeText
 from tui.screens.fleet import FleetScreen
@@ -371,3 +371,29 @@ async def test_a_focused_panel_scrolls_its_column() -> None:
         await pilot.press("g")
         await pilot.pause(0.05)
         assert side.scroll_y == 0
+
+
+async def test_a_silent_box_is_not_said_to_be_followed() -> None:
+    """A link that stands proves nothing: what was last heard does."""
+    async with opened((120, 40)) as (app, screen, pilot):
+        assert "following" in shown(screen)
+        assert "behind 0 B" in shown(screen)
+        app.store.clock = lambda: fixture.NOW + 21
+        screen.apply(app.snapshot, frozenset())
+        await pilot.pause(0.2)
+        assert "silent 20s" in shown(screen)
+        assert "following" not in shown(screen)
+        assert "behind n/a" in shown(screen)
+        end = app.store.log(fixture.RUN).end
+        late = LogBatch(fixture.RUN, end, (LogText("on it goes"),), fixture.NOW + 20)
+        app.store.log(fixture.RUN).append(late)  # the probe is late, the log is not
+        screen.apply(replace(app.snapshot, version=99), frozenset((fixture.RUN,)))
+        await pilot.pause(0.2)
+        assert "following" in shown(screen)
+
+
+async def test_lines_that_cannot_be_kept_are_said_beside_the_log() -> None:
+    why = SafeText("the log spool cannot be written: No space left on device")
+    run = replace(fixture.run(), log_state=LogState(fixture.RUN, SafeText("following"), why))
+    async with opened((160, 40), replace(fixture.snapshot(), runs=(run,))) as (_, screen, _pilot):
+        assert why in shown(screen)

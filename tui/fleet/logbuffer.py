@@ -19,6 +19,7 @@ class LogBuffer:
         gaps: absolute number of a line that stands for a gap → the gap.
         partial: the unfinished last line.
         behind_bytes, file_bytes: as in the newest batch.
+        read_at: when the newest batch was read, seconds since the epoch; None before the first.
         version: grows with every change.
     """
 
@@ -30,6 +31,7 @@ class LogBuffer:
         self.partial = LogText("")
         self.behind_bytes = 0
         self.file_bytes: int | None = None
+        self.read_at: float | None = None
         self.version = 0
         self._older = 0  # lines loaded beyond the cap, kept until `forget_older`
 
@@ -56,6 +58,7 @@ class LogBuffer:
             self.partial = batch.partial
             self.behind_bytes = batch.behind_bytes
             self.file_bytes = batch.file_bytes
+            self.read_at = batch.at
 
     def prepend(self, batch: LogBatch) -> None:
         """Take older lines that end where the buffer begins. Others are of no use and are left out."""

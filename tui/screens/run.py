@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 
+from tui.fleet.age import age_word, is_stale
 from tui.model.command import ForgetRun, ReconnectNow
 from tui.model.instance import LinkState
 from tui.model.snapshot import FleetSnapshot
@@ -148,12 +149,25 @@ class RunScreen(LogActions):
             room = self.log_view.size.width - _RULE_WORDS
             title.append((f" {end_of(safe(run.spec.log), room, ellipsis=self.host.glyphs.ellipsis)}", "dim"))
         link = sight.box.link.state if sight.box is not None else None
-        live = link is LinkState.LIVE
-        if run is not None and link is not None and not live:
+        heard = self._heard_at(sight)
+        live = link is LinkState.LIVE and not is_stale(heard, sight.now, sight.period_s)
+        state = run.log_state if run is not None else None
+        note = ""
+        if run is not None and link is not None and link is not LinkState.LIVE:
             word = (link.value, "attention")
-        elif run is not None and run.log_state is not None:
-            word = (run.log_state.word, "dim" if run.log_state.word == "following" else "attention")
-        self.log_view.label(title, word, self._empty_log(sight), live=live)
+        elif heard is not None and not live:
+            word = (f"silent {age_word(heard, sight.now, sight.period_s)}", "attention")
+        elif state is not None:
+            following = state.word == "following"
+            word = (state.word, "dim" if following else "attention")
+            note = state.detail if following else ""
+        self.log_view.label(title, word, self._empty_log(sight), live=live, note=note)
+
+    def _heard_at(self, sight: Sight) -> float | None:
+        """When the box last said anything, by its probe or in the log. A link that stands says nothing."""
+        probed = sight.telemetry.taken_at if sight.telemetry is not None else None
+        read = self.store.log(self.run_name).read_at if self.run_name is not None else None
+        return max((at for at in (probed, read) if at is not None), default=None)
 
     def _empty_log(self, sight: Sight) -> list[Line]:
         """What stands where a log would: why there is none, and what to do about it."""

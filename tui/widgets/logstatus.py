@@ -40,12 +40,13 @@ def words(parts: Sequence[Span], width: int, glyphs: Glyphs) -> Line:
     return tuple(spans)
 
 
-def status_parts(reader: LogReader, asked: str = "", *, live: bool = True) -> list[Span]:
+def status_parts(reader: LogReader, asked: str = "", *, live: bool = True, note: str = "") -> list[Span]:
     """How the view stands, most important first.
 
     Args:
         live: whether the box can be heard; otherwise nobody knows how far behind these lines are.
         asked: what the view waits for, such as older lines from the spool.
+        note: what is wrong with the following.
     """
     buffer = reader.buffer
     if reader.place.follow:
@@ -56,6 +57,8 @@ def status_parts(reader: LogReader, asked: str = "", *, live: bool = True) -> li
         parts.append((reader.note, "strong"))
     if asked:
         parts.append((asked, "strong"))
+    if note:
+        parts.append((note, "attention"))
     parts.append(("wrap on" if reader.wrap else "wrap off", ""))
     if reader.skip and not reader.wrap:
         parts.append((f"from column {reader.skip + 1}", ""))

@@ -90,6 +90,7 @@ class LogView(Lines, can_focus=True):
         self._word: Span = ("", "")
         self._empty: tuple[Line, ...] = ()
         self._live = True
+        self._note = ""
         self._strips: list[Strip] = []
         self._due: Timer | None = None
         self._painted_at = 0.0
@@ -106,16 +107,23 @@ class LogView(Lines, can_focus=True):
         self.paint()
 
     def label(
-        self, title: Sequence[Span], word: Span, empty: Sequence[Line] = (), *, live: bool = True
+        self,
+        title: Sequence[Span],
+        word: Span,
+        empty: Sequence[Line] = (),
+        *,
+        live: bool = True,
+        note: str = "",
     ) -> None:
         """Set the words in the rule, and the lines that stand in for a log that has none.
 
         Args:
             live: whether the box can be heard now.
+            note: what is wrong with the following, such as lines that can't be kept.
         """
-        new = (tuple(title), word, tuple(empty), live)
-        if new != (self._title, self._word, self._empty, self._live):
-            self._title, self._word, self._empty, self._live = new
+        new = (tuple(title), word, tuple(empty), live, note)
+        if new != (self._title, self._word, self._empty, self._live, self._note):
+            self._title, self._word, self._empty, self._live, self._note = new
             self.changed()
 
     def changed(self) -> None:
@@ -202,7 +210,8 @@ class LogView(Lines, can_focus=True):
         self._fit_reader()
         if self.reader.filters.rules:
             top.append(filter_line(self.reader, width, look.glyphs))
-        status = words(status_parts(self.reader, self._asked(), live=self._live), width, look.glyphs)
+        parts = status_parts(self.reader, self._asked(), live=self._live, note=self._note)
+        status = words(parts, width, look.glyphs)
         return [*body(self.reader, look, top, self._empty), look.strip(status)]
 
     # --- the reader's place -------------------------------------------------------------------------------
