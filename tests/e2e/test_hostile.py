@@ -19,3 +19,19 @@ def test_a_renamed_box_with_another_host_key_is_not_taken_for_a_new_one(home: Ho
     refused = home.rgt("probe", "box-b")
     assert refused.returncode == 1
     assert old in refused.stderr
+
+
+def test_ssh_with_a_home_that_cannot_be_written(home: Home, box: Sshd) -> None:
+    assert home.rgt("probe", "box-a").returncode in (0, 1, 4)
+    folder = home.path / "state" / "hostkeys" / "known_hosts"
+    folder.write_text("a file where a folder should be")
+    refused = home.rgt("ssh", "box-a", "true")
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert str(folder) in refused.stderr
+    folder.unlink()
+    assert home.rgt("ssh", "box-a", "true").returncode == 0
+    (written,) = folder.iterdir()
+    stamp = written.stat().st_ino
+    assert home.rgt("ssh", "box-a", "true").returncode == 0
+    assert written.stat().st_ino == stamp  # right already: a full disk would stop nobody

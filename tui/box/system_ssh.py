@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -62,10 +63,7 @@ def _identity(name: str, trust: TrustStore) -> list[str]:
     # ssh lower-cases the alias; the file holds this one box only, so that names that look alike stay apart
     alias = "rgt-" + re.sub(r"[^a-z0-9.-]+", "-", name.lower())
     path = trust.directory / "known_hosts" / f"{alias}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(f"{alias} {pin.public_key}\n")
-    part.replace(path)
+    _write(path, f"{alias} {pin.public_key}\n", name)
     return [
         f"HostKeyAlias={alias}",
         f'UserKnownHostsFile="{str(path).replace("%", "%%")}"',
@@ -74,3 +72,25 @@ def _identity(name: str, trust: TrustStore) -> list[str]:
         "CheckHostIP=no",
         "UpdateHostKeys=no",
     ]
+
+
+def _write(path: Path, line: str, name: str) -> None:
+    """Leave a file that is right already as it is: a full disk must not stand between operator and box."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_text() == line:
+                return
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(line)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise Failure(
+            f"The identity of {name} cannot be handed to ssh: {path.parent} can't be written "
+            f"({error.strerror}).",
+            do="Make room there, or give its owner the rights.",
+            code="known-hosts-not-written",
+        ) from None
