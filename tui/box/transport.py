@@ -11,7 +11,6 @@ Rules that all transports keep:
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,17 +51,9 @@ class Script:
         """The argument vector, for a transport that needs no shell in between."""
         return [b"/bin/sh", b"-c", self.text.encode(), b"rgt", *map(_bytes, self.args)]
 
-    def line(self) -> bytes:
-        """One command line that any login shell (fish and csh included) hands to ``/bin/sh`` unchanged."""
-        return b"exec " + b" ".join(_quoted(part) for part in self.argv())
-
 
 def _bytes(arg: str | bytes) -> bytes:
     return arg.encode("utf-8", "surrogateescape") if isinstance(arg, str) else arg
-
-
-def _quoted(arg: bytes) -> bytes:
-    return shlex.quote(arg.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True)
