@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -69,9 +70,22 @@ def supervisor(store: Store, where: Paths) -> Supervisor:
 
 async def until_cancelled(work: Supervisor) -> None:
     """Run the workers; on the way out they get their moment to close."""
+    give_memory_back()
     task = asyncio.create_task(work.run())
     try:
         await asyncio.shield(task)
     finally:
         task.cancel()
         await asyncio.wait([task], timeout=1.0)
+
+
+def give_memory_back() -> None:
+    """Large buffers go back to the system as soon as they are free. Does nothing without glibc.
+
+    By itself glibc keeps what is freed once buffers of that size were seen (mallopt(3), M_MMAP_THRESHOLD,
+    number -3): twenty logs that came in at once left the app at 220 MB instead of 160.
+    """
+    try:
+        ctypes.CDLL(None).mallopt(-3, 128 * 1024)
+    except (OSError, AttributeError, TypeError):
+        pass
