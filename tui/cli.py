@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tui import __version__
 from tui.model.failure import Exit, Failure
@@ -21,10 +22,11 @@ from tui.model.text import safe
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """Where a verb lives and what it is for."""
+    """Where a verb lives, what it is for, and what helps who calls it wrong."""
 
     module: str
     help: str
+    hint: str = ""
 
 
 VERBS: dict[str, Verb] = {
@@ -32,7 +34,9 @@ VERBS: dict[str, Verb] = {
     "status": Verb("look", "the fleet in a few lines: one look at every box"),
     "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
     "logs": Verb("look", "the end of a run's log; -f follows it"),
-    "add": Verb("fleet", "add a box from a pasted ssh command"),
+    "add": Verb(
+        "fleet", "add a box from a pasted ssh command", "Put quotes around the paste, or give it on stdin."
+    ),
     "edit": Verb("fleet", "change what is known of a box"),
     "rename": Verb("fleet", "give a box another name"),
     "remove": Verb("fleet", "forget a box; nothing happens on it"),
@@ -48,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `rgt`. Returns the exit code; every failure is one sentence on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return int(_run(words))
+        code = int(_run(words))
+        sys.stdout.flush()  # a reader that is gone shows here, not in the interpreter's last words
+        return code
     except Failure as failure:
         print(f"rgt: {failure.line}", file=sys.stderr)
         return int(failure.exit)
@@ -78,37 +84,52 @@ def _place(fault: Exception) -> str:
 
 
 def _run(words: list[str]) -> int:
-    name = next((word for word in words if not word.startswith("-")), None)
-    asks_for_verb = name is not None and not _is_value(words, name)
-    if asks_for_verb and name in VERBS:
-        parser = _parser()
-        sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="rgt")
-        importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)
-        args = parser.parse_args(words)
-        return int(args.run(args))
-    if asks_for_verb and name is not None:
+    name = _verb_in(words)
+    if name is None:
+        args = _parser().parse_args(words)
+        from tui.verbs.screen import open_screen
+
+        return int(open_screen(args))
+    if name not in VERBS:
         close = difflib.get_close_matches(name, VERBS, 1)
         hint = f"Did you mean `rgt {close[0]}`?" if close else "`rgt --help` lists the verbs."
         raise Failure(f"rgt has no verb {name!r}.", do=hint, exit=Exit.USAGE, code="unknown-verb")
-    args = _parser().parse_args(words)
-    from tui.verbs.screen import open_screen
-
-    return int(open_screen(args))
+    parser = _parser()
+    sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="rgt")
+    importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)
+    args, left = parser.parse_known_args(words)
+    if left:
+        hint = VERBS[name].hint or f"`rgt {name} --help` tells what it takes."
+        raise Failure(f"rgt {name} does not take {safe(' '.join(left), 80)}.", do=hint, exit=Exit.USAGE)
+    return int(args.run(args))
 
 
 _WITH_VALUE = ("--theme", "--glyphs", "--color")
 
 
-def _is_value(words: list[str], word: str) -> bool:
-    """Whether `word` is the value of an option rather than a verb."""
-    place = words.index(word)
-    return place > 0 and words[place - 1] in _WITH_VALUE
+def _verb_in(words: list[str]) -> str | None:
+    """The first word that is neither an option nor the value of one."""
+    rest = iter(words)
+    for word in rest:
+        if word in _WITH_VALUE:
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, as every other failure is said."""
+
+    def error(self, message: str) -> NoReturn:
+        do = f"`{self.prog} --help` tells what it takes."
+        raise Failure(f"{self.prog}: {safe(message, 300)}.", do=do, exit=Exit.USAGE, code="usage")
 
 
 def _parser() -> argparse.ArgumentParser:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="rgt",
         usage="rgt [options]  |  rgt VERB ...",
         description="Without a verb: the screen, with every box and run you pay for.",

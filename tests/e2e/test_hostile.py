@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.conftest import Home
+from tests.e2e.conftest import Home, Job
 from tests.rig import Sshd
 
 pytestmark = pytest.mark.real
@@ -35,3 +35,10 @@ def test_ssh_with_a_home_that_cannot_be_written(home: Home, box: Sshd) -> None:
     stamp = written.stat().st_ino
     assert home.rgt("ssh", "box-a", "true").returncode == 0
     assert written.stat().st_ino == stamp  # right already: a full disk would stop nobody
+
+
+def test_the_last_lines_are_as_many_as_asked_for(home: Home, box: Sshd, job: Job) -> None:
+    home.rgt("watch", "box-a", "--log", str(job.log), "--name", "r")
+    assert len(home.rgt("logs", "r", "-n", "3").stdout.splitlines()) == 3
+    none = home.rgt("logs", "r", "-n", "0")
+    assert (none.returncode, none.stdout) == (0, "")

@@ -16,10 +16,20 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the jobs' data and models")
     parser.add_argument("--speed", type=float, default=1.0, help="2 trains and fails twice as fast")
     parser.add_argument("--selftest", action="store_true", help="no screen: print what was seen, then exit")
-    parser.add_argument("--read-only", action="store_true", help="remove every action that changes something")
-    parser.add_argument("--theme", metavar="NAME")
-    parser.add_argument("--glyphs", choices=("auto", "unicode", "ascii"))
-    parser.add_argument("--color", choices=("auto", "truecolor", "256", "16", "none"))
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="remove every action that changes something",
+    )
+    for option, shown in (
+        ("--theme", None),
+        ("--glyphs", ("auto", "unicode", "ascii")),
+        ("--color", ("auto", "truecolor", "256", "16", "none")),
+    ):  # not given here, what stands before the verb counts
+        parser.add_argument(
+            option, choices=shown, metavar=None if shown else "NAME", default=argparse.SUPPRESS
+        )
     parser.set_defaults(run=demo)
 
 

@@ -36,9 +36,15 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     logs.add_argument(
         "-f", "--follow", action="store_true", help="go on as it grows, through cuts and rotation"
     )
-    logs.add_argument("-n", "--lines", type=int, default=50, help="how many lines of its end (50)")
+    logs.add_argument("-n", "--lines", type=_count, default=50, help="how many lines of its end (50)")
     _formats(logs)
     logs.set_defaults(run=lambda args: asyncio.run(_logs(args)))
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+    return int(text)
 
 
 def _formats(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +180,7 @@ async def _logs(args: argparse.Namespace) -> int:
         await transport.close()
     if not lines:
         raise Failure(f"{spec.log} is empty or can't be read on {instance.name}.", exit=Exit.UNKNOWN)
-    for line in lines[-args.lines :]:
+    for line in lines[max(0, len(lines) - args.lines) :]:
         printer.line(line)
     return Exit.FINE
 

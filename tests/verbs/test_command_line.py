@@ -1,0 +1,73 @@
+"""How the command line is read: options before the verb, and one line for what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from tui.cli import main
+from tui.verbs import demo, screen
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RGT_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["forward", "box", "99999"],
+        ["watch"],
+        ["watch", "box", "--pid", "x"],
+        ["watch", "box", "--pid", "1", "--session", "s"],
+        ["logs", "run", "-n", "-2"],
+        ["logs", "run", "-n", "\x1b[31m"],
+        ["status", "--nonsense"],
+        ["add", "ssh", "-p", "22", "root@host"],
+        ["--glyphs", "round"],
+        ["demo", "--color", "pink"],
+    ],
+)
+def test_a_wrong_command_line_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("rgt: ")
+    assert shown.err.count("\n") == 1
+    assert "\x1b" not in shown.err
+
+
+def test_a_paste_without_quotes_is_told_to_take_some(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["add", "ssh", "-p", "22", "root@host"]) == 2
+    assert "quotes" in capsys.readouterr().err
+
+
+class Asked(list[argparse.Namespace]):
+    """A verb that only remembers what it was called with."""
+
+    def __call__(self, args: argparse.Namespace) -> int:
+        self.append(args)
+        return 0
+
+
+def test_options_before_the_verb_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    monkeypatch.setattr(demo, "demo", asked)
+    assert main(["--read-only", "--theme", "light", "demo", "--seed", "1"]) == 0
+    assert main(["demo", "--theme", "dark"]) == 0
+    assert main(["demo"]) == 0
+    assert [(a.read_only, a.theme, a.glyphs) for a in asked] == [
+        (True, "light", None),
+        (False, "dark", None),
+        (False, None, None),
+    ]
+
+
+def test_a_theme_is_not_taken_for_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+    monkeypatch.setattr(screen, "open_screen", asked)
+    assert main(["--theme", "status"]) == 0
+    assert asked[0].theme == "status"
