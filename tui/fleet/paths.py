@@ -31,10 +31,6 @@ class Paths:
         return self.config / "profiles"
 
     @property
-    def database(self) -> Path:
-        return self.state / "rgt.db"
-
-    @property
     def spool(self) -> Path:
         return self.state / "spool"
 

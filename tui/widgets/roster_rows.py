@@ -12,7 +12,7 @@ from tui.fleet import judge, money
 from tui.fleet.age import age_word, is_stale, short
 from tui.model.run import Progress, RunState
 from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
-from tui.model.telemetry import Filesystem, Telemetry
+from tui.model.telemetry import Telemetry
 from tui.model.text import safe
 from tui.widgets.glyphs import Glyphs, strip
 
@@ -161,14 +161,6 @@ def numbers(telemetry: Telemetry | None) -> dict[str, float | None]:
         "DISK": max((f.use_pct for f in mounts if f.use_pct is not None), default=None),
         "INODE": max((f.inode_use_pct for f in mounts if f.inode_use_pct is not None), default=None),
     }
-
-
-def fullest(telemetry: Telemetry | None, *, inodes: bool) -> Filesystem | None:
-    """The mount that is nearest to its limit in inodes, or in bytes."""
-    mounts = (telemetry.filesystems.value if telemetry else None) or ()
-    known = [(f.inode_use_pct if inodes else f.use_pct, f) for f in mounts]
-    ranked = [(pct, f) for pct, f in known if pct is not None]
-    return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
 def glyph_of(kind: str, glyphs: Glyphs) -> str:
