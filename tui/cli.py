@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = int(_run(words))
-        sys.stdout.flush()  # a reader that is gone shows here, not in the interpreter's last words
+        if sys.stdout is not None:  # a reader that is gone shows here, not in the interpreter's last words
+            sys.stdout.flush()
         return code
     except Failure as failure:
         print(f"rgt: {failure.line}", file=sys.stderr)
@@ -61,11 +62,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no second error at interpreter exit
+        _drop_output()
         return int(Exit.FINE)
     except Exception as fault:
         if os.environ.get("RGT_DEBUG"):
             raise
+        if why := _output_fault():
+            print(f"rgt: the output cannot be written: {why}.", file=sys.stderr)
+            _drop_output()
+            return int(Exit.UNKNOWN)
         where = _place(fault)
         print(
             f"rgt: an error of rgt's own: {safe(f'{type(fault).__name__}: {fault}', 300)} ({where}). "
@@ -73,6 +78,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return int(Exit.UNKNOWN)
+
+
+def _output_fault() -> str:
+    """Why standard output takes no more; empty where it does."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _drop_output() -> None:
+    """What is left of the output goes nowhere: no second error at the interpreter's exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _place(fault: Exception) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.e2e.conftest import Home, Job
@@ -42,3 +45,24 @@ def test_the_last_lines_are_as_many_as_asked_for(home: Home, box: Sshd, job: Job
     assert len(home.rgt("logs", "r", "-n", "3").stdout.splitlines()) == 3
     none = home.rgt("logs", "r", "-n", "0")
     assert (none.returncode, none.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        (">/dev/full", 4, "rgt: the output cannot be written: No space left on device.\n"),
+        (">&-", 0, ""),
+        ("| true", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing_is_no_crash(home: Home, end: str, code: int, said: str) -> None:
+    line = f'"$0" -m tui.cli profiles autodl {end}; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", line, sys.executable],
+        capture_output=True,
+        text=True,
+        env=home.environment,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
