@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as fault:
         if os.environ.get("RGT_DEBUG"):
             raise
-        if why := _output_fault():
+        if why := _output_fault(fault):
             print(f"rgt: the output cannot be written: {why}.", file=sys.stderr)
             _drop_output()
             return int(Exit.UNKNOWN)
@@ -80,13 +81,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(Exit.UNKNOWN)
 
 
-def _output_fault() -> str:
-    """Why standard output takes no more; empty where it does."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        return error.strerror or str(error)
+_TAKES_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def _output_fault(fault: Exception) -> str:
+    """Why standard output takes no more; empty where that isn't it. Files that are opened have a name."""
+    if isinstance(fault, OSError) and fault.filename is None and fault.errno in _TAKES_NO_MORE:
+        return str(fault.strerror)
     return ""
 
 
