@@ -136,7 +136,101 @@ _DIGEST = {
     ),
 }
 
-CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST}
+_ENDING = {
+    "chain-broken": _refusal(
+        "A report was not made from the one before it.", "Repeat the chain from the step that is named."
+    ),
+    "files-differ": _refusal(
+        "A report is not about exactly the artifacts of the roster.", "Repeat that step."
+    ),
+    "other-machine": _refusal(
+        "This is not the machine that the evidence is about.",
+        "Look which box was meant; repeat the chain there.",
+    ),
+    "machine-unidentified": _refusal(
+        "Neither the platform's id nor a host key tells which machine is meant.",
+        "Set instance_id with `rgt edit`, or connect once so that its host key is recorded.",
+    ),
+    "copy-on-victim": _refusal(
+        "The durable copy lies where the verb destroys it.",
+        "Copy it to another place, then read it back there.",
+    ),
+    "read-by-producer": _refusal(
+        "The copy was read back on the machine that made it.", "Read it back on this computer or another box."
+    ),
+    "readback-inexact": _refusal(
+        "The copy that was read back is not the roster.", "Copy again what differs, then read it back."
+    ),
+    "checkpoint-refused": _refusal(
+        "A checkpoint does not load, or is not what its name says.",
+        "See its finding; copy it again, or keep the box and save it anew.",
+    ),
+    "checkpoint-not-loaded": _refusal(
+        "A checkpoint of the roster was not tried.", "Repeat the verification of the copy."
+    ),
+    "metric-wrong": _refusal(
+        "A reported figure is not what the predictions give.",
+        "Correct the figure or its definition; recompute.",
+    ),
+    "clock-went-back": _refusal(
+        "Evidence or an approval is dated later than now.", "Set this computer's clock, then repeat the step."
+    ),
+    "proof-missing": _refusal("There is no proof that nothing is lost.", "Walk the chain: `rgt down NAME`."),
+    "proof-expired": _refusal("The proof is too old to act on.", "Make it anew: `rgt down NAME`."),
+    "proof-other": _refusal(
+        "The proof is for another machine, verb or roster.", "Make one for this act: `rgt down NAME`."
+    ),
+    "approval-missing": _refusal("The operator has not approved this act.", "Type the phrase that is shown."),
+    "approval-other": _refusal("The approval is for another act.", "Type the phrase that is shown now."),
+    "approval-expired": _refusal("The approval came too early or too late.", "Type the phrase again."),
+    "approval-used": _refusal(
+        "The approval was used already.", "Type the phrase again for a further attempt."
+    ),
+    "phrase-wrong": _refusal(
+        "What was typed is not the phrase.", "Type it by hand, exactly as it is shown, and nothing else."
+    ),
+    "held": _refusal("The operator holds this machine.", "`rgt unhold NAME` lets it go."),
+    "holds-unknown": _refusal(
+        "The ledger is damaged, so it can't be told whether the operator holds this machine.",
+        "`rgt receipts` names the damage; a new `rgt hold` or `rgt unhold` decides.",
+    ),
+    "truth-unknown": _refusal(
+        "The platform does not tell surely what the machine is doing.",
+        "Look at its console and at the credential; try again.",
+    ),
+    "other-account": _refusal(
+        "The credential belongs to another account than the machine.", "Use the credential of its account."
+    ),
+    "box-unknown": _refusal(
+        "The box could not be looked at just before the act, so nobody knows that it is idle.",
+        "Reach it and try again; where a stop loses nothing, --anyway REASON goes on.",
+    ),
+    "box-busy": _refusal(
+        "Something still runs or writes on the box.",
+        "Let it end; where a stop loses nothing, --anyway REASON goes on.",
+    ),
+    "changed-since-proof": _refusal(
+        "The box is not what the proof saw.", "Walk the chain again from the roster: `rgt down NAME`."
+    ),
+    "verb-refused": _refusal(
+        "The platform refused the act.", "See its reason; try again or use its console."
+    ),
+    "already-ended": _refusal("This machine has ended; that is settled.", "Nothing is left to do."),
+    "same-device": _gap(
+        "The copy and its reader share one disk.", "Read it back on another computer, if there is one."
+    ),
+    "cache-not-proven-cold": _gap(
+        "It can't be shown that the copy was read from the disk rather than from memory.", "Nothing to do."
+    ),
+    "metric-not-recomputed": _gap(
+        "A reported figure could not be recomputed.", "Declare its definition and predictions in [custody]."
+    ),
+    "went-on-anyway": _gap(
+        "The operator went on without a look at the box, or although it was busy.", "Nothing to do."
+    ),
+}
+
+CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_ENDING}
 
 
 def refusal(code: str, detail: str, path: str | None = None) -> Refusal:
