@@ -13,6 +13,7 @@ import importlib
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,20 +59,19 @@ def main() -> int:
     return 0
 
 
-def measured(name: str, bench: Bench) -> list[report.Row]:
+def measured(name: str, bench: Bench) -> Iterator[report.Row]:
     """The rows of one figure, and how much others used the machine meanwhile where that was much."""
     module = importlib.import_module(f"tests.bench.{name}")
     neighbours = Neighbours.watch()
     try:
-        rows = list(module.rows(bench))
+        yield from module.rows(bench)
     except pytest.skip.Exception as missing:
-        return [report.unmeasured(FIGURES[name], str(missing))]
+        yield report.unmeasured(FIGURES[name], str(missing))
     except Exception as error:  # one figure that fails must not cost the others
-        return [report.unmeasured(FIGURES[name], f"{type(error).__name__}: {error}")]
+        yield report.unmeasured(FIGURES[name], f"{type(error).__name__}: {error}")
     cores = neighbours.cores()
     if cores > 0.3:
         print(f"    ({name}: other programs used {cores:.1f} cores meanwhile)", flush=True)
-    return rows
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ def _watched(side: str, plan: Plan) -> dict[str, Any]:
 
 
 def _middle(outcomes: list[Outcome]) -> Outcome:
-    return Outcome(**{f.name: median(getattr(o, f.name) for o in outcomes) for f in fields(Outcome)})
+    middle: dict[str, Any] = {f.name: median(getattr(o, f.name) for o in outcomes) for f in fields(Outcome)}
+    return Outcome(**middle)
 
 
 def table(boxes: int, by_side: dict[str, Outcome]) -> Iterator[Row]:
