@@ -10,6 +10,7 @@ import difflib
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -51,6 +52,8 @@ VERBS: dict[str, Verb] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `rgt`. Returns the exit code; every failure is one sentence on stderr."""
+    if argv is None:
+        _end_in_order()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = int(_run(words))
@@ -79,6 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return int(Exit.UNKNOWN)
+
+
+def _end_in_order() -> None:
+    """SIGTERM and SIGHUP leave as ctrl+c does, so that nothing stays behind; nohup's choice is kept."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 _TAKES_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)

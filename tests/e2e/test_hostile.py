@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +68,25 @@ def test_an_output_that_takes_nothing_is_no_crash(home: Home, end: str, code: in
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_follower_that_is_ended_leaves_nothing_behind(
+    home: Home, box: Sshd, job: Job, tmp_path: Path, number: signal.Signals
+) -> None:
+    home.rgt("watch", "box-a", "--log", str(job.log), "--name", "r")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "tui.cli", "logs", "r", "-f"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**home.environment, "TMPDIR": str(tmp_path)},
+    )
+    assert follower.stdout is not None
+    follower.stdout.readline()
+    assert list(tmp_path.glob("rgt-spool-*"))
+    follower.send_signal(number)
+    _, said = follower.communicate(timeout=15)
+    assert follower.returncode == 130
+    assert "Traceback" not in said
+    assert not list(tmp_path.glob("rgt-spool-*"))
