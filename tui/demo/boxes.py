@@ -24,6 +24,7 @@ class Plan:
         inode_cap: files the box's data disk admits; 0 for no simulated cap.
         cut_every_s: how often its link breaks; 0 for never. Longer than a link must live to count as healthy,
             or the back-off would grow with every cut.
+        first_cut_s: when it breaks first; `deaf_s` is how long it stays so. All three vary by a quarter.
         finished: the job ends at once and is sealed into ``export/``.
     """
 
@@ -40,6 +41,8 @@ class Plan:
     figures: int = 0
     inode_cap: int = 0
     cut_every_s: float = 0.0
+    first_cut_s: float = 20.0
+    deaf_s: float = 4.5
     finished: bool = False
 
     @property

@@ -67,9 +67,14 @@ def embedded_fleet(*, seed: int = 0, speed: float = 1.0) -> Iterator[DemoFleet]:
         assert host.stdin is not None
         host.stdin.close()
         try:
-            host.wait(timeout=15)
+            left = host.wait(timeout=15) != 0
         except subprocess.TimeoutExpired:
             host.kill()
+            left = True
+        if left:  # it did not get to clean up after itself
+            from tui.demo.host import end_marked
+
+            end_marked(root)
         errors.close()
         shutil.rmtree(root, ignore_errors=True)
 

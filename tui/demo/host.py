@@ -16,23 +16,31 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncssh
 
-from tui.demo.boxes import PLANS, Box
+from tui.demo.boxes import PLANS, Box, Plan
 from tui.demo.server import BoxServer
 
 MARKER = "RGT_DEMO_ROOT"
 
 
 class Host:
-    """The servers and jobs of one demo."""
+    """The servers and jobs of one demo.
 
-    def __init__(self, root: Path, *, seed: int, speed: float) -> None:
+    Args:
+        root: an existing directory that becomes the demo's own; it is removed by `close`.
+        speed: 2 trains, and runs out of inodes, twice as fast.
+    """
+
+    def __init__(
+        self, root: Path, *, seed: int = 0, speed: float = 1.0, plans: Sequence[Plan] = PLANS
+    ) -> None:
         self.root = root
         self._random = random.Random(seed)
-        self._boxes = [Box(plan, root, seed=seed + n, speed=speed) for n, plan in enumerate(PLANS)]
+        self._boxes = [Box(plan, root, seed=seed + n, speed=speed) for n, plan in enumerate(plans)]
         self._servers: dict[str, BoxServer] = {}
 
     async def run(self) -> None:
@@ -92,14 +100,17 @@ class Host:
 
     async def _cut(self, box: Box) -> None:
         """Break the link now and then, and stay deaf for a few seconds."""
-        server = self._servers[box.plan.name]
-        await asyncio.sleep(self._random.uniform(15, 25))
+        server, plan = self._servers[box.plan.name], box.plan
+        await self._about(plan.first_cut_s)
         while True:
             server.deaf = True
             server.cut()
-            await asyncio.sleep(self._random.uniform(3, 6))
+            await self._about(plan.deaf_s)
             server.deaf = False
-            await asyncio.sleep(box.plan.cut_every_s * self._random.uniform(0.8, 1.2))
+            await self._about(plan.cut_every_s)
+
+    async def _about(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self._random.uniform(0.75, 1.25))
 
     async def close(self) -> None:
         """End servers, jobs and whatever was started on a box, then remove the directory."""

@@ -10,12 +10,16 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
 
 MAX_SESSIONS = 10  # OpenSSH's default; a demo without a cap would hide what real boxes do
+GOODBYE_S = 10.0
+STOP_S = 2.0
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class BoxServer:
     deaf: bool = False  # while True new connections are dropped at once
     _acceptor: asyncssh.SSHAcceptor | None = None
     _connections: set[asyncssh.SSHServerConnection] = field(default_factory=set)
+    _sessions: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,11 +63,12 @@ class BoxServer:
         self.port = self._acceptor.get_port()
 
     async def stop(self) -> None:
-        """Stop listening and end every session."""
+        """Stop listening, and end every session and what runs in it."""
         if self._acceptor is not None:
             self._acceptor.close()
         self.cut()
-        await asyncio.sleep(0)
+        if self._sessions:
+            await asyncio.wait(self._sessions, timeout=STOP_S)
 
     def cut(self) -> None:
         """Break every connection, as a lost link does."""
@@ -76,6 +82,10 @@ class BoxServer:
             process.exit(254)
             return
         connection.set_extra_info(rgt_running=running + 1)
+        session = asyncio.current_task()
+        assert session is not None
+        self._sessions.add(session)
+        session.add_done_callback(self._sessions.discard)
         try:
             await (self._with_terminal(process) if process.term_type else self._with_pipes(process))
         finally:
@@ -127,8 +137,7 @@ class BoxServer:
         await self._wait(process, child)
 
     async def _wait(self, process: asyncssh.SSHServerProcess[bytes], child: subprocess.Popen[bytes]) -> None:
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[int] = loop.run_in_executor(None, child.wait)
+        ended = _exit_of(child)
         closed: asyncio.Future[None] = asyncio.ensure_future(process.channel.wait_closed())
         try:
             both: set[asyncio.Future[int] | asyncio.Future[None]] = {ended, closed}
@@ -139,12 +148,35 @@ class BoxServer:
             if not closed.done():
                 await process.stdout.drain()
                 process.exit(code) if code >= 0 else process.exit_with_signal(signal.Signals(-code).name[3:])
+            async with asyncio.timeout(GOODBYE_S):
+                await process.wait_closed()  # also takes up what asyncssh left to be awaited for the pipes
         except (asyncssh.Error, OSError):
-            pass  # the other side left while the last bytes were on their way
+            pass  # the other side left while the last bytes were on their way, or never says goodbye
         finally:
             closed.cancel()
             if child.poll() is None:
                 _hang_up(child)
+
+
+def _exit_of(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
+    """Its exit code once it has ended, waited for in a thread of its own.
+
+    The loop's own pool has as few as six threads, and a box keeps more sessions than that open.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def tell(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    def wait() -> None:
+        code = child.wait()
+        with suppress(RuntimeError):  # the loop is gone: nobody asks any more
+            loop.call_soon_threadsafe(tell, code)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return ended
 
 
 def _hang_up(child: subprocess.Popen[bytes]) -> None:
