@@ -2,9 +2,10 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 # The first interpreter on PATH that is new enough.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p $(NEW_ENOUGH) && { echo $$p; break; }; done)
 
 .PHONY: demo test lint bench screenshots clean
 
@@ -28,7 +29,8 @@ screenshots: $(VENV)/.dev
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "rgt needs Python 3.11 or newer; none was found on PATH. Set PYTHON=/path/to/python3."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) $(NEW_ENOUGH) || { echo "rgt needs Python 3.11 or newer; PYTHON=$(PYTHON) is not. Set PYTHON=/path/to/python3."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) can't make a virtual environment; on Debian and Ubuntu: apt install python3-venv."; exit 1; }
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Installing rgt into $(VENV) (once; about a minute)"
