@@ -280,8 +280,13 @@ class MetricReport(Record):
 
 
 class Proof(Record):
-    """The whole chain for one victim and one verb. Its digest is what an approval is bound to."""
+    """The whole chain for one victim and one verb. Its digest is what an approval is bound to.
 
+    Attributes:
+        copied_at: when the last byte was pulled.
+    """
+
+    run: str
     victim: Victim
     verb: Verb
     roster: Sha256
@@ -294,6 +299,7 @@ class Proof(Record):
     survives: tuple[str, ...]
     bills_afterwards: str  # "0.00 USD/h", "? USD/h"; unknown is never 0
     spent: str
+    copied_at: Moment
     gaps: tuple[Gap, ...] = ()
     made_at: Moment
     expires_at: Moment
@@ -313,7 +319,7 @@ class Witness(Record):
     """One independent look after the act: who was asked, when, and what it said."""
 
     who: str
-    said: Literal["gone", "there", "unknown"]
+    said: Literal["gone", "stopped", "there", "unknown"]
     detail: str
     at: Moment
 
@@ -322,15 +328,17 @@ class Outcome(Record):
     """What became of it.
 
     ``proven``: two witnesses agree, repeatedly. ``unproven``: asked for, not seen. ``attested``: by the
-    operator's word, where no control plane can be asked. ``already-gone``: it was gone before the verb.
+    operator's word, where no control plane can be asked. ``already-gone``, ``already-stopped``: it was so
+    before the verb, which was not sent. ``refused``: not sent, or the platform said no.
     """
 
     approval: Sha256 | None
     victim: Victim
     verb: Verb
-    kind: Literal["proven", "unproven", "attested", "already-gone", "refused"]
+    kind: Literal["proven", "unproven", "attested", "already-gone", "already-stopped", "refused"]
     witnesses: tuple[Witness, ...]
     detail: str
     check_by_hand: str = ""
     refusals: tuple[Refusal, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     finished_at: Moment
