@@ -23,7 +23,7 @@ from tui.model.snapshot import FleetSnapshot
 Publish: TypeAlias = Callable[[FleetSnapshot, frozenset[str]], None]
 
 EVENTS = 512
-BATCHES_A_RUN = 4
+BATCHES_A_RUN = 8
 COMMANDS = 256
 
 
