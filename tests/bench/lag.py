@@ -60,8 +60,11 @@ def _watched(home: Path, logs: list[Path], seconds: float) -> dict[str, Any]:
             while not report.exists():
                 if time.monotonic() > end:
                     raise RuntimeError("the logs never came in whole")
-                read(fd, 0.2)
-            read(fd, 0.2)
+                try:
+                    read(fd, 0.2)
+                except RuntimeError:
+                    if not report.exists():  # it leaves as soon as it has reported
+                        raise
         finally:
             done.set()
             writer.join()

@@ -11,6 +11,7 @@ from tests.bench.many_plan import PERIOD_S, Outcome, Plan
 from tests.bench.measure import median
 from tests.bench.place import Bench, child, ssh_config
 from tests.bench.report import Row, beside
+from tests.rig import Sshd
 
 SIDES = ("ours", "ssh-unread", "master", "ours-unread", "ssh-worked")
 
@@ -19,22 +20,27 @@ def rows(bench: Bench) -> Iterator[Row]:
     boxes, rounds = (30, 1) if bench.quick else (100, 2)
     sides = SIDES[:3] if bench.quick else SIDES
     with bench.sshd() as server:
-        plan = Plan(
-            server.host,
-            server.port,
-            server.user,
-            str(server.client_key),
-            server.host_key_fingerprint,
-            str(ssh_config(server)),
-            boxes,
-            settle_s=PERIOD_S,
-            window_s=5 * PERIOD_S if bench.quick else 10 * PERIOD_S,
-        )
+        plan = plan_for(server, boxes, PERIOD_S, (5 if bench.quick else 10) * PERIOD_S)
         taken: dict[str, list[Outcome]] = {side: [] for side in sides}
         for turn in range(rounds):
             for side in sides if turn == 0 else sides[:2]:
                 taken[side].append(Outcome(**_watched(side, plan)))
     yield from table(boxes, {side: _middle(outcomes) for side, outcomes in taken.items()})
+
+
+def plan_for(server: Sshd, boxes: int, settle_s: float, window_s: float) -> Plan:
+    """Boxes that are all this server."""
+    return Plan(
+        server.host,
+        server.port,
+        server.user,
+        str(server.client_key),
+        server.host_key_fingerprint,
+        str(ssh_config(server)),
+        boxes,
+        settle_s,
+        window_s,
+    )
 
 
 def _watched(side: str, plan: Plan) -> dict[str, Any]:

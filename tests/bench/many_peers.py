@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bench import measure
 from tests.bench.many_plan import PERIOD_S, Outcome, Plan, Spent, gather, window
-from tests.bench.ssh_program import SshProcess, open_ssh
+from tests.bench.ssh_program import SshProcess, open_ssh, plain_line
 from tui.box.probe.loop import Probe
 from tui.box.probe.plan import ProbeRequest
 from tui.box.probe.script import script
@@ -39,7 +39,7 @@ class SshProcesses:
 
     async def open(self, script: Script, *, timeout: float = 15.0) -> Channel:
         async with self.gate:
-            process = await open_ssh(self.config, b"echo up; " + script.line())
+            process = await open_ssh(self.config, "echo up; " + plain_line(script))
             self.opened.append(process)
             assert await process.read(3) == b"up\n"
             return process

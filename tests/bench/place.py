@@ -80,13 +80,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "LANG": "C.UTF-8", **more}
 
 
-def child(module: str, *arguments: str, timeout: float) -> Any:
+def child(module: str, *arguments: str, timeout: float, **more: str) -> Any:
     """Run a module of this package in a process of its own; the JSON it prints."""
     done = subprocess.run(
         [sys.executable, "-m", f"tests.bench.{module}", *arguments],
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        env=environment(),
+        env=environment(**more),
         timeout=timeout,
         check=False,
         text=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -52,6 +53,6 @@ async def open_ssh(config: Path, line: bytes | str, *options: str, alias: str = 
     return SshProcess(process)
 
 
-async def open_script(config: Path, script: Script, *options: str) -> SshProcess:
-    """Start a script as every other command of ours is started: `exec /bin/sh -c …`."""
-    return await open_ssh(config, script.line(), *options)
+def plain_line(script: Script) -> str:
+    """The script as one line for an ordinary login shell, without the frame our connections put around it."""
+    return "exec " + shlex.join(part.decode() for part in script.argv())
