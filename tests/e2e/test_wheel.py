@@ -162,12 +162,12 @@ def test_without_extras_the_verbs_work_and_the_demo_says_what_it_lacks(plain: In
     refused = plain.run("rgt", "demo", "--selftest")
     assert refused.returncode != 0
     assert "NumPy" in refused.stderr
-    assert "[demo]" in refused.stderr
+    assert f"{plain.python} -m pip install numpy safetensors" in refused.stderr
     assert refused.stderr.count("\n") == 1
 
 
 def test_with_numpy_alone_the_demo_says_so_and_works(plain: Installed) -> None:
-    pip(plain.python, "install", "--quiet", "numpy>=2", "safetensors>=0.5")
+    pip(plain.python, "install", "--quiet", "numpy", "safetensors")  # what the refusal said to do
     tested = plain.run("rgt", "demo", "--selftest", "--speed", "4")
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert tested.stdout.splitlines()[0] == "torch is not installed: the jobs train in NumPy"

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import importlib.util
 import os
+import sys
 
 from tui.demo.fleet import DemoFleet, embedded_fleet
 from tui.model.failure import Exit, Failure
@@ -59,7 +60,7 @@ def _can_train() -> bool:
     if any(importlib.util.find_spec(name) is None for name in ("numpy", "safetensors")):
         raise Failure(
             "The demo's jobs really train, and neither torch nor NumPy with safetensors is installed here.",
-            do="Install what they need: pip install 'remote-gpu-trainer[demo]' (or [verify], with torch).",
+            do=f"Add what they need: {sys.executable} -m pip install numpy safetensors",
             code="demo-needs-numpy",
         )
     return False
