@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tui.fleet import money
 from tui.fleet.age import age_word, long
 from tui.fleet.judge import box_word
+from tui.model.cells import width
 from tui.model.failure import Exit
 from tui.model.instance import LinkState
 from tui.model.run import Progress, RunState
@@ -31,10 +32,12 @@ def exit_code(snapshot: FleetSnapshot) -> Exit:
 
 
 def status_json(snapshot: FleetSnapshot, now: float) -> dict[str, object]:
-    """The fleet as plain JSON types."""
+    """The fleet as plain JSON types. `boxes` is null where nothing of the fleet file could be read."""
+    unread = bool(snapshot.problems) and not snapshot.boxes
     return {
         "taken_at": now,
-        "boxes": [_box_json(b, snapshot, now) for b in snapshot.boxes],
+        "problems": [str(problem) for problem in snapshot.problems],
+        "boxes": None if unread else [_box_json(b, snapshot, now) for b in snapshot.boxes],
         "burn": [_total_json(t) for t in money.burn(b.instance for b in snapshot.boxes)],
         "spent": [_total_json(t) for t in money.spent_total((b.instance for b in snapshot.boxes), now)],
     }
@@ -56,6 +59,49 @@ def status_lines(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
             yield f"  {box.link.detail}"
         for attention in box.attention:
             yield f"  {attention.level}: {attention.text}"
+
+
+_HEAD = (
+    "BOX",
+    "PLATFORM",
+    "STATE",
+    "RUN",
+    "RUN STATE",
+    "PROGRESS",
+    "GPU%",
+    "VRAM%",
+    "DISK%",
+    "INODE%",
+    "AGE",
+)
+_LEFT = 6  # columns of words; the rest are figures
+
+
+def status_table(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
+    """The fleet in columns for a person, then one line for each thing that wants attention."""
+    rows = [_HEAD, *(row for box in snapshot.boxes for row in _rows(box, snapshot.runs_on(box.name), now))]
+    widths = [max(width(row[n]) for row in rows) for n in range(len(_HEAD))]
+    for row in rows:
+        cells = (" " * (widths[n] - width(cell)) for n, cell in enumerate(row))
+        padded = (
+            cell + pad if n < _LEFT else pad + cell
+            for n, (cell, pad) in enumerate(zip(row, cells, strict=True))
+        )
+        yield "  ".join(padded).rstrip()
+    for box in snapshot.boxes:
+        if box.link.state is not LinkState.LIVE and box.link.detail:
+            yield f"{box.name}: {box.link.detail}"
+        yield from (f"{box.name}: {attention.text}" for attention in box.attention)
+
+
+def _rows(box: BoxView, runs: tuple[RunView, ...], now: float) -> Iterator[tuple[str, ...]]:
+    head = (box.name, box.instance.platform, box_word(box, now).word)
+    tail = tuple("?" if v is None else f"{v:.0f}" for v in figures(box).values())
+    seen = age_word(box.telemetry.taken_at if box.telemetry else None, now)
+    for run in runs:
+        yield (*head, run.name, run.state.value, progress_words(run.progress), *tail, seen)
+    if not runs:
+        yield (*head, "–", "–", "–", *tail, seen)
 
 
 def worst_numbers(box: BoxView) -> str:

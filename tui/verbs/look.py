@@ -54,7 +54,7 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 
 async def _status(args: argparse.Namespace) -> int:
     from tui.fleet.paths import paths
-    from tui.fleet.report import exit_code, status_json, status_lines
+    from tui.fleet.report import exit_code, status_json, status_lines, status_table
 
     snapshot, problems = await _snapshot(paths(), args.names)
     for problem in problems:
@@ -62,11 +62,11 @@ async def _status(args: argparse.Namespace) -> int:
     now = time.time()
     if args.json:
         print(json.dumps(status_json(snapshot, now), ensure_ascii=False, indent=1))
-    else:
-        print(
-            "\n".join(status_lines(snapshot, now))
-            or "No box yet. Add one with: rgt add 'ssh -p PORT USER@HOST'"
-        )
+    elif not snapshot.boxes and not snapshot.problems:
+        print("No box yet. Add one with: rgt add 'ssh -p PORT USER@HOST'")
+    elif snapshot.boxes:
+        told = status_lines if args.plain else status_table
+        print("\n".join(told(snapshot, now)))
     return max(exit_code(snapshot), Exit.ATTENTION) if problems else exit_code(snapshot)
 
 
