@@ -123,8 +123,10 @@ def _with_processes(
     tasks = read_tasks(batch, identity)
     processes = read_processes(tasks, batch, identity, now, moment.taken_at)
     telemetry = replace(telemetry, processes=processes)
+    told = {(one.pid, one.start_ticks): one for one in processes.value or ()}
     for task in tasks or ():
-        memo.commands[task.pid, task.start_ticks] = as_process(task, identity, now)
+        key = task.pid, task.start_ticks
+        memo.commands[key] = told.get(key) or as_process(task, identity, now)
     while len(memo.commands) > _MOST_COMMANDS:
         memo.commands.pop(next(iter(memo.commands)))
     if "c" not in flags:

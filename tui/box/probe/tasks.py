@@ -87,6 +87,8 @@ def shown_command(args: Sequence[str]) -> SafeText:
 
 def _without_value(arg: str) -> str:
     """``NAME=VALUE`` without the value when the name is a secret's, wherever in the argument it stands."""
+    if "=" not in arg:
+        return arg
     named = (pair for pair in _NAMED.finditer(arg) if _SECRET_NAME.search(pair[0]))
     pair = next(named, None)
     return arg if pair is None else arg[: pair.end()] + HIDDEN
