@@ -40,6 +40,8 @@ class SshTransport:
         closed: done when the connection is gone; its result is the reason, or None when we closed it.
         host_key: fingerprint of the key the server proved to have.
         banner: what the server said before the login, made safe.
+        window: bytes that the box may have under way in each channel opened from now on; a stream over a long
+            way needs more than the default.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class SshTransport:
         self.closed = closed
         self.host_key = host_key
         self.banner = banner
+        self.window = WINDOW
         self._conn = conn
         self._on_command = on_command
         self._undo = undo
@@ -191,7 +194,7 @@ class SshTransport:
                         lambda: process,
                         line,
                         encoding=None,
-                        window=WINDOW,
+                        window=self.window,
                         max_pktsize=PACKET,
                         request_pty=False,
                         env={},
