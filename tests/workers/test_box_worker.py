@@ -20,7 +20,7 @@ from tui.model.event import FleetChanged
 from tui.model.instance import Endpoint, Instance, LinkState
 from tui.model.reading import known
 from tui.model.run import RunSpec, RunState
-from tui.model.telemetry import Host, ProcessInfo, RunTruth, Telemetry
+from tui.model.telemetry import Gpu, Host, ProcessInfo, RunTruth, Telemetry
 from tui.model.text import SafeText
 from tui.workers import box as box_module
 from tui.workers.box import BoxWorker, Pace
@@ -51,12 +51,14 @@ class FakeProbe:
 
     script: list[Any]
     asked: list[ProbeRequest]
+    sections: list[dict[str, bool]]
 
     def __init__(self, transport: LocalTransport, *, clock: Callable[[], float]) -> None:
         pass
 
-    async def tick(self, request: ProbeRequest, **_sections: bool) -> Telemetry:
+    async def tick(self, request: ProbeRequest, **sections: bool) -> Telemetry:
         type(self).asked.append(request)
+        type(self).sections.append(sections)
         answer = self.script.pop(0) if self.script else None
         if answer is None:
             await asyncio.sleep(3600)
@@ -77,7 +79,7 @@ def store() -> Store:
 @pytest.fixture
 def worker_with(store: Store, monkeypatch: pytest.MonkeyPatch) -> Callable[..., BoxWorker]:
     def make(script: list[Any], dial: Callable[[Instance], Awaitable[Any]] | None = None) -> BoxWorker:
-        probe = type("Scripted", (FakeProbe,), {"script": script, "asked": []})
+        probe = type("Scripted", (FakeProbe,), {"script": script, "asked": [], "sections": []})
         monkeypatch.setattr(box_module, "Probe", probe)
 
         async def nowhere(_instance: Instance) -> Link:
@@ -161,3 +163,14 @@ async def test_every_link_is_closed(store: Store, worker_with: Callable[..., Box
     await run_for(worker, store)
     assert len(links) == 3
     assert [link.closed for link in links] == [1, 1, 1]
+
+
+async def test_a_box_without_cards_is_asked_for_them_seldom(
+    store: Store, worker_with: Callable[..., BoxWorker]
+) -> None:
+    bare = telemetry(store)
+    carded = replace(bare, gpus=known((Gpu(0, SafeText("H100")),)))
+    worker = worker_with([*[bare] * 6, carded, carded, carded])
+    await run_for(worker, store)
+    asked = [one["gpus"] for one in box_module.Probe.sections]  # type: ignore[attr-defined]
+    assert asked[:9] == [True, False, False, False, False, True, False, False, True]

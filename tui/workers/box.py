@@ -90,6 +90,7 @@ class BoxWorker:
         self._retry_now = asyncio.Event()
         self._asleep = False
         self._missed = False
+        self._cards = True  # the box showed a card when it was last asked
         self._started: dict[str, tuple[int | None, SafeText | None]] = {}
         self._transport: BoxTransport | None = None
         self.viewed = False
@@ -183,11 +184,12 @@ class BoxWorker:
         pace = self._pace
         runs = tuple(self._identified(spec) for spec in self._runs())
         request = ProbeRequest(runs=runs, mounts=self.instance.mounts)
+        slow = tick % pace.filesystems_every == 0
         try:
             telemetry = await probe.tick(
                 request,
-                gpus=self.viewed or tick % pace.gpus_every == 0,
-                filesystems=tick % pace.filesystems_every == 0,
+                gpus=(self.viewed or tick % pace.gpus_every == 0) if self._cards else slow,
+                filesystems=slow,
                 candidates=tick % pace.candidates_every == 0,
                 xid=tick % pace.candidates_every == 0,
             )
@@ -202,6 +204,7 @@ class BoxWorker:
                 self._missed = False
                 await self._say(LinkState.LIVE, SafeText(""))
             self._remember(telemetry)
+            self._cards = bool(telemetry.gpus.value)
             await self._store.put(TelemetryTaken(self.instance.name, telemetry))
         return loop.time() - started
 
