@@ -135,11 +135,12 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     async def write(self, data: bytes) -> None:
         """Send to stdin; waits while the box does not take it. Raises LinkLost."""
-        try:
-            async with asyncio.timeout(_WRITE_S):
-                await self._writable.wait()
-        except TimeoutError:
-            raise LinkLost(f"The box takes no input for {_WRITE_S:.0f} s: {self.what}.") from None
+        if not self._writable.is_set():
+            try:
+                async with asyncio.timeout(_WRITE_S):
+                    await self._writable.wait()
+            except TimeoutError:
+                raise LinkLost(f"The box takes no input for {_WRITE_S:.0f} s: {self.what}.") from None
         self.send(data)
 
     def send(self, data: bytes) -> None:
