@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import Home, Job
+from tests.e2e.test_screen import start
 from tests.rig import Sshd
+from tests.rig.tmux import tmux
 
 pytestmark = pytest.mark.real
 
@@ -90,3 +94,50 @@ def test_a_follower_that_is_ended_leaves_nothing_behind(
     assert follower.returncode == 130
     assert "Traceback" not in said
     assert not list(tmp_path.glob("rgt-spool-*"))
+
+
+def test_a_fleet_file_that_cannot_be_read_is_not_an_empty_fleet(home: Home) -> None:
+    home.fleet.parent.mkdir(parents=True)
+    home.fleet.write_text("[instances.a\nhost = 1\n")
+    told = home.rgt("status")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "fleet.toml:1" in told.stderr
+    record = json.loads(home.rgt("status", "--json").stdout)
+    assert record["boxes"] is None
+    assert "fleet.toml:1" in record["problems"][0]
+    with tmux(80, 24) as pane:
+        start(pane, home)
+        pane.wait_for(r"Which boxes there are can't be told")
+        time.sleep(7)  # the toasts are gone by then
+        screen = pane.wait_for(r"\? boxes")
+        assert "fleet.toml:1" in screen
+        assert "No box is known" not in screen
+
+
+def test_what_another_shell_writes_comes_on_screen(home: Home, box: Sshd, job: Job) -> None:
+    with tmux(110, 30) as pane:
+        start(pane, home)
+        pane.wait_for(r"box-a.*running")
+        home.rgt("watch", "box-a", "--log", str(job.log), "--pid", str(job.pid), "--name", "by-hand")
+        pane.wait_for(r"by-hand.*ep ")
+        whole = home.fleet.read_text()
+        home.fleet.write_text(whole + "[instances.")  # an editor half way
+        pane.wait_for(r"fleet.toml:\d+")
+        assert "by-hand" in pane.screen()
+        home.fleet.write_text(whole)
+        home.rgt("remove", "by-hand")
+        end = time.monotonic() + 20
+        while "by-hand" in pane.screen() or "fleet.toml" in pane.screen():
+            assert time.monotonic() < end, pane.screen()
+            time.sleep(0.1)
+
+
+def test_a_wrong_theme_in_the_settings_does_not_stop_the_watch(home: Home, box: Sshd) -> None:
+    home.fleet.write_text(home.fleet.read_text() + '\n[settings]\ntheme = "nope"\n')
+    with tmux(100, 24) as pane:
+        start(pane, home)
+        pane.wait_for(r"There is no theme 'nope'")
+        pane.wait_for(r"box-a.*running")
+    with tmux(100, 24) as pane:
+        start(pane, home, "--theme", "nope")
+        pane.wait_for(r"EXIT=2")

@@ -28,7 +28,17 @@ class FleetFile:
             for i in loaded.instances
             if (clock := next_clock(facts.get(i.platform), i)) is not None
         )
-        return FleetChanged(loaded.instances, loaded.runs, clocks), (*loaded.problems, *found.problems)
+        wrong = tuple(problem.line for problem in loaded.problems)
+        fleet = FleetChanged(loaded.instances, loaded.runs, clocks, wrong)
+        return fleet, (*loaded.problems, *found.problems)
+
+    def stamp(self) -> tuple[int, int, int] | None:
+        """Changes with the file; None where there is none."""
+        try:
+            found = self.where.fleet_file.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def add_run(self, spec: RunSpec) -> None:
         """Write a run down. Raises Failure."""

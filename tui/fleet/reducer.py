@@ -109,7 +109,7 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
         runs.append(before if before is not None and before.spec == spec else RunView(spec))
     clocks = dict(event.clocks)
     with_clocks = tuple(replace(b, clock=clocks.get(b.name)) for b in boxes)
-    return replace(snapshot, boxes=with_clocks, runs=tuple(runs), started=True)
+    return replace(snapshot, boxes=with_clocks, runs=tuple(runs), problems=event.problems, started=True)
 
 
 def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:

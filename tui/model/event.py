@@ -19,11 +19,13 @@ class FleetChanged:
 
     Attributes:
         clocks: by instance, the next date on which its platform acts on it.
+        problems: what could not be read of the file; boxes may be missing because of it.
     """
 
     instances: tuple[Instance, ...]
     runs: tuple[RunSpec, ...]
     clocks: tuple[tuple[str, DangerClock], ...] = ()
+    problems: tuple[SafeText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

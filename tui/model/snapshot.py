@@ -100,6 +100,7 @@ class FleetSnapshot:
 
     Attributes:
         version: grows with every change; equal versions mean equal snapshots.
+        problems: what could not be read of the fleet file; boxes may be missing because of it.
         dropped: telemetry replaced before it was drawn (latest wins), counted for honesty.
     """
 
@@ -109,6 +110,7 @@ class FleetSnapshot:
     commands: tuple[CommandRecord, ...] = ()  # newest last, at most 500
     notices: tuple[Notice, ...] = ()  # newest last, at most 100
     searches: tuple[SearchResult, ...] = ()
+    problems: tuple[SafeText, ...] = ()
     dropped: int = 0
     started: bool = field(default=False)  # the fleet file has been read
 

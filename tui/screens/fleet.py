@@ -115,6 +115,11 @@ class FleetScreen(View):
             ]
         if roster.marks:
             title.append((f"  {len(roster.marks)} marked", "accent"))
+        if problems := self.host.snapshot.problems:
+            glyphs = self.host.glyphs
+            many = f"1 of {len(problems)}: " if len(problems) > 1 else ""
+            title.append((f"  {glyphs.attention} {many}{problems[0]}", "attention"))
+            title = list(clip(title, max(0, self.size.width - 5), glyphs.ellipsis))
         order = f"{roster.sort_by}{', reversed' if roster.turned else ''}"
         return title, [
             (self.key_of("filter"), "strong"),
@@ -159,6 +164,11 @@ class FleetScreen(View):
     def _welcome(self, snapshot: FleetSnapshot) -> list[Line]:
         if not snapshot.started:
             return [(("  reading fleet.toml", "dim"),)]
+        if snapshot.problems:
+            width = max(20, self.size.width - 4)
+            told = [part for problem in snapshot.problems for part in wrap(problem, width)]
+            head: Line = (("  Which boxes there are can't be told.", "strong"),)
+            return [head, (), *(((f"  {part}", ""),) for part in told)]
         lines: list[Line] = [(("  No box is known yet.", "strong"),), ()]
         ways = [
             (self.key_of("add"), "paste the ssh command that your platform's console shows"),

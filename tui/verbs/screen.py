@@ -14,6 +14,7 @@ from tui.actions import ACTIONS
 from tui.fleet import keymap, themes
 from tui.fleet.first_look import names_only
 from tui.fleet.paths import Paths, paths, shipped
+from tui.fleet.preferences import Settings
 from tui.model.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -42,12 +43,13 @@ def open_screen(args: argparse.Namespace) -> int:
     from tui.widgets.moves import MOVES
 
     keys = keymap.load(where.keymap_file, ACTIONS, reserved=[key for row in MOVES for key in row[0]])
-    problems = (*found.problems, *keys.problems)
+    theme, unknown = _theme(args.theme, look.theme, depth, found)
+    problems = (*found.problems, *unknown, *keys.problems)
     app = RgtApp(
         _new_store,
         read_only=args.read_only or look.read_only,
         themes=found.by_name,
-        theme=_theme(args.theme or look.theme, depth, found),
+        theme=theme,
         glyphs=ASCII if glyphs == "ascii" else UNICODE,
         first_look=look.instances,
         start=lambda running: _start(running, where, problems),
@@ -76,18 +78,26 @@ def check_terminal() -> None:
         )
 
 
-def _theme(wanted: str, depth: str, found: Themes) -> str:
-    """The theme to start with: one that this terminal can show."""
-    if depth == "none":
-        return "mono"
-    if depth == "16" and not found.get(wanted).ansi:
-        return "ansi16"
+def _theme(asked: str | None, settled: str, depth: str, found: Themes) -> tuple[str, tuple[Failure, ...]]:
+    """The theme to start with, one that this terminal can show, and what is wrong with the choice.
+
+    Args:
+        asked: on the command line; a wrong name there is refused.
+        settled: in ``fleet.toml``; a wrong name there is told, and never stops the watch.
+    """
+    wanted = asked or settled
+    problems: tuple[Failure, ...] = ()
     if wanted not in found.by_name:
         names = ", ".join(found.by_name)
-        raise Failure(
+        failure = Failure(
             f"There is no theme {wanted!r}.", do=f"Themes: {names}.", exit=Exit.USAGE, code="no-theme"
         )
-    return wanted
+        if asked:
+            raise failure
+        wanted, problems = Settings().theme, (failure,)
+    if depth == "none":
+        return "mono", problems
+    return "ansi16" if depth == "16" and not found.get(wanted).ansi else wanted, problems
 
 
 async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None:

@@ -40,7 +40,8 @@ def header_line(
     total, live, stale, unknown = census(snapshot, now, period_s)
     danger, attention = attention_counts(snapshot, now, period_s)
     instances = [box.instance for box in snapshot.boxes]
-    health: list[Span] = [(f"{total} {'box' if total == 1 else 'boxes'}", "")]
+    counted = "?" if snapshot.problems and not total else str(total)
+    health: list[Span] = [(f"{counted} {'box' if total == 1 else 'boxes'}", "")]
     if live:
         health.append((f"{live} live", ""))
     if stale:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tui.box import wake
@@ -32,12 +32,14 @@ from tui.model.event import FleetChanged, Notice
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
-from tui.model.text import safe
+from tui.model.text import SafeText, safe
 from tui.workers.box import BoxWorker, Dial, Pace
 from tui.workers.lock import WatchLock
 from tui.workers.run import RunWorker
 from tui.workers.secrets import StoreAsker
 
+FILE_S = 2.0
+"""How often the fleet file is looked at: another rgt, or an editor, may have changed it."""
 GRACE_S = 0.7
 """What closing all links may take when the app leaves."""
 
@@ -46,6 +48,8 @@ class Fleet(Protocol):
     """Where instances and runs are written down."""
 
     def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]: ...
+
+    def stamp(self) -> object: ...
 
     def add_run(self, spec: RunSpec) -> None: ...
 
@@ -96,24 +100,32 @@ class Supervisor:
         self._new_backoff = new_backoff
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
+        self._known = FleetChanged((), ())
+        self._told: frozenset[SafeText] = frozenset()
 
     async def run(self) -> None:
         """Watch the fleet until cancelled, then close every link within a bounded time."""
         try:
+            stamp = self._fleet.stamp()
             await self.reload()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._obey())
+                group.create_task(self._follow_file(stamp))
                 group.create_task(wake.watch(self._woke_up))
         finally:
             await self._stop_all()
 
     async def reload(self) -> None:
-        """Read the fleet file and make the workers match it."""
-        fleet, problems = self._fleet.load()
-        self._specs = fleet.runs
+        """Read the fleet file and make the workers match it.
+
+        A file of which nothing can be read, such as one that is half edited, takes no box out of sight.
+        """
+        fleet, problems = await asyncio.to_thread(self._fleet.load)
+        if fleet.problems and not fleet.instances:
+            fleet = replace(self._known, problems=fleet.problems)
+        self._known, self._specs = fleet, fleet.runs
         await self._store.put(fleet)
-        for problem in problems:
-            await self._store.put(Notice(problem.line, "attention"))
+        await self._tell(problems)
         wanted = {i.name: i for i in fleet.instances}
         for name in [n for n, b in self._boxes.items() if wanted.get(n) != b.worker.instance]:
             await self._stop_box(self._boxes.pop(name))
@@ -122,6 +134,21 @@ class Supervisor:
                 self._boxes[instance.name] = self._start_box(instance)
         for boxed in self._boxes.values():
             await self._match_runs(boxed)
+
+    async def _tell(self, problems: tuple[Failure, ...]) -> None:
+        """Say what is wrong with the operator's files, once each."""
+        lines = [problem.line for problem in problems]
+        for line in lines:
+            if line not in self._told:
+                await self._store.put(Notice(line, "attention"))
+        self._told = frozenset(lines)
+
+    async def _follow_file(self, seen: object) -> None:
+        while True:
+            await asyncio.sleep(FILE_S)
+            stamp = self._fleet.stamp()
+            if stamp != seen and self._store.send(ReloadFleet()):
+                seen = stamp
 
     def _start_box(self, instance: Instance) -> _Boxed:
         name = instance.name
