@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.widgets import Input
 
@@ -411,7 +412,6 @@ async def test_a_pasted_password_is_never_shown() -> None:
         await until(pilot, lambda: isinstance(app.screen, AddSheet))
         await pilot.press(*"nothing", "enter")
         await until(pilot, lambda: "That is no ssh command." in "\n".join(picture(app)))
-        from textual.events import Paste
 
         app.screen.query_one("PasteInput").post_message(Paste(pasted))
         await until(pilot, lambda: "connect.west.example.com" in "\n".join(picture(app)))
@@ -420,6 +420,36 @@ async def test_a_pasted_password_is_never_shown() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen))
         assert saved == [(pasted, "new-box")]
         assert not [text for text in said(app) if "hunter2" in text]
+
+
+async def test_a_paste_that_comes_as_keys_is_one_paste() -> None:
+    """GNU screen and old terminals do not mark a paste: its second line must not be typed into the name."""
+    seen: list[str] = []
+
+    def preview(text: str) -> Sequence[tuple[str, str]]:
+        seen.append(text)
+        return [("host", "h"), ("name", "proposed")]
+
+    async def save(text: str, name: str) -> str:
+        if name == "taken":
+            raise Failure("taken is already taken.")
+        return f"{name} was added."
+
+    async with running(fleet(), add_box=AddBox(preview, save)) as (app, pilot):
+        await pilot.press("A")
+        await until(pilot, lambda: isinstance(app.screen, AddSheet))
+        field = app.screen.query_one("PasteInput")
+        for key in [*"ssh root@h", "enter", *"pass hunter2", "enter"]:
+            field.post_message(Key(key, key if len(key) == 1 else "\r"))
+        await until(pilot, lambda: bool(seen))
+        assert seen == ["ssh root@h\npass hunter2\n"]
+        await until(pilot, lambda: "proposed" in "\n".join(picture(app)))
+        assert "hunter2" not in "\n".join(picture(app))
+        await pilot.press(*"taken", "enter")
+        await until(pilot, lambda: "taken is already taken." in "\n".join(picture(app)))
+        assert "proposed" not in "\n".join(picture(app))
+        await pilot.press(*"-2", "enter")
+        await until(pilot, lambda: "taken-2 was added." in said(app))
 
 
 async def test_command_log_follows_its_end_until_the_cursor_leaves_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
 from textual.widgets import Input
 
 from tui.model.failure import Failure
@@ -15,6 +16,8 @@ from tui.widgets.lines import Line, Lines, fit, wrap
 from tui.widgets.rule import Rule
 
 PASTE_LIMIT = 8192
+SETTLE_S = 0.08
+"""What follows enter sooner than this was pasted by a terminal that does not say so, not typed."""
 
 
 class PasteInput(Input):
@@ -25,6 +28,29 @@ class PasteInput(Input):
             compact=True, placeholder="paste, or type: ssh -p 34567 root@connect.west.example.com"
         )
         self.pasted = ""
+        self._settling: Timer | None = None
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Wait a moment after enter: `screen` and old terminals send a paste of several lines as keys."""
+        if event.key == "enter":
+            self._take(event, "\n" if self.pasted else "")
+        elif self._settling is not None and event.character is not None:
+            self._take(event, ("" if self.pasted else f"{self.value}\n") + event.character)
+            self.value = ""
+        else:
+            await super()._on_key(event)
+
+    def _take(self, event: events.Key, text: str) -> None:
+        event.stop()
+        event.prevent_default()
+        self.pasted = (self.pasted + text)[:PASTE_LIMIT]
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE_S, self._settled)
+
+    def _settled(self) -> None:
+        self._settling = None
+        self.post_message(self.Submitted(self, self.value))
 
     def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -47,6 +73,7 @@ class AddSheet(Sheet[None]):
         super().__init__()
         self._add = add
         self._source = ""
+        self._understood: list[Line] = []
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -85,32 +112,32 @@ class AddSheet(Sheet[None]):
             self._say(failure.line, "attention")
             return
         self._source = source
-        lines: list[Line] = [((fit(f"  {k}", 14), "dim"), (safe(v), "")) for k, v in understood]
-        self._show(lines)
+        fields = dict(understood)
+        name = self.query_one("#name", Input)
+        name.value = fields.pop("name", "")
+        self._understood = [((fit(f"  {k}", 14), "dim"), (safe(v), "")) for k, v in fields.items()]
+        self._show(self._understood)
         self.query_one("#first").display = False
         self.query_one("#second").display = True
-        name = self.query_one("#name", Input)
-        fields = dict(understood)
-        name.value = fields.get("name", "")
-        name.cursor_position = len(name.value)
-        name.focus()
+        name.focus()  # which selects it: typing replaces the proposal
         self._keys("adds it to fleet.toml")
 
     async def _save(self, name: str) -> None:
-        if not name:
-            return
         try:
             sentence = await self._add.save(self._source, name)
         except Failure as failure:
-            self.host.say(failure.line, "attention")
+            self._show([*self._understood, *self._wrapped(failure.line, "attention")])
             return
         self._source = ""
         self.host.say(sentence)
         self.dismiss(None)
 
     def _say(self, text: str, style: str = "") -> None:
-        self._show([((f"  {part}", style),) for part in wrap(safe(text), max(20, self.app.size.width - 4))])
+        self._show(self._wrapped(text, style))
         self._keys("goes on")
+
+    def _wrapped(self, text: str, style: str) -> list[Line]:
+        return [((f"  {part}", style),) for part in wrap(safe(text), max(20, self.app.size.width - 4))]
 
     def _show(self, lines: list[Line]) -> None:
         box = self.query_one("#text", Lines)

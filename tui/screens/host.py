@@ -19,8 +19,9 @@ class AddBox:
     """How a pasted ssh command becomes a box; parsing and writing lie outside the screens.
 
     Attributes:
-        preview: what was understood, as (field, value), never a secret. Raises Failure.
-        save: writes it to the fleet file under a name, returns one sentence. Raises Failure.
+        preview: what was understood, as (field, value), never a secret; `name` is a proposal. Raises Failure.
+        save: writes it to the fleet file under a name, returns one sentence; an empty name leaves the choice
+            to it. Raises Failure.
     """
 
     preview: Callable[[str], Sequence[tuple[str, str]]]

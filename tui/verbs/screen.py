@@ -112,7 +112,7 @@ async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None
     from tui.screens.host import AddBox
     from tui.verbs.wiring import supervisor, until_cancelled
 
-    app.add_box = AddBox(_preview, lambda text, name: _save(app, where, text, name))
+    app.add_box = AddBox(lambda text: _preview(where, text), lambda text, name: _save(app, where, text, name))
     chosen = settings.load(where.fleet_file).settings
     app.store.rules = Rules(chosen.thresholds, chosen.period_s)
     app.period_s = chosen.period_s
@@ -140,10 +140,14 @@ def instance_named(name: str, where: Paths) -> Instance:
     return found
 
 
-def _preview(text: str) -> list[tuple[str, str]]:
+def _preview(where: Paths, text: str) -> list[tuple[str, str]]:
     from tui.box.address import parse_address
+    from tui.fleet import fleet_file
+    from tui.verbs.naming import unused_name
 
-    shown = parse_address(text).as_json()
+    address = parse_address(text)
+    name = unused_name(address, fleet_file.names(where.fleet_file).instances)
+    shown = {**address.as_json(), "name": name}
     return [(field, str(value)) for field, value in shown.items() if value not in (None, False, "")]
 
 
