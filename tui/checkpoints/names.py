@@ -1,0 +1,108 @@
+"""What a file's name claims, and what it gives away. Names are `os.fsdecode`d; nothing is opened here."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Claim = Literal["torch", "safetensors", "pickle", "weights", "other"]
+"""What a name says the file is. ``weights``: ``.bin``, which may be weights and may be anything. ``other``: a
+checkpoint format that is not judged here."""
+
+_WEIGHTS = r"(?:pytorch_model|model|adapter_model|diffusion_pytorch_model|optimizer|training_args)"
+_FOREIGN = r"h5|hdf5|keras|onnx|pt2|orbax|gguf|ggml|msgpack|pdparams|pdopt|distcp|mar|tflite|engine"
+_CLAIM_TABLE: tuple[tuple[str, Claim], ...] = (
+    (r".\.safetensors\Z", "safetensors"),
+    (r".\.(?:ckpt|pth?)(?:\.tar)?\Z", "torch"),
+    (rf"{_WEIGHTS}[^/]*\.bin\Z", "torch"),
+    (r".\.(?:pkl|pickle)\Z", "pickle"),
+    (r".\.bin\Z", "weights"),
+    (rf".\.(?:{_FOREIGN})\Z", "other"),
+    (r".\.data-\d{5}-of-\d{5}\Z", "other"),
+)
+_CLAIMS = tuple((re.compile(pattern, re.IGNORECASE), claim) for pattern, claim in _CLAIM_TABLE)
+
+_TRANSFERS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"(?P<base>.+)\.(?:part|partial|tmp|temp|incomplete|crdownload|filepart|aria2|download|opdownload|!qb|!ut|"
+        r"bc!|unconfirmed|unfinished|swp|swx)\Z",
+        r"(?P<base>.+)\.(?:tmp|part)[._-]?\d+\Z",
+        r"(?P<base>.+)\.[0-9a-z]{6,10}\.(?:partial|incomplete|tmp)\Z",
+        r"\.~tmp~/?(?P<base>.*)\Z",
+        r"\.syncthing\.(?P<base>.+)\.tmp\Z",
+        r"\.goutputstream-(?P<base>\w+)\Z",
+        r"\.(?:nfs|fuse_hidden)(?P<base>[0-9a-f]{8,})\Z",
+        r"tmp-(?P<base>checkpoint-\d+)\Z",
+        r"(?P<base>checkpoint-\d+)[.-]tmp\Z",
+    )
+)
+_RSYNC = re.compile(r"\.(?P<base>.+)\.(?P<random>[A-Za-z0-9]{6})", re.DOTALL)
+_EDITORS = re.compile(r"(?P<base>.+)~\Z|#(?P<hash>.+)#\Z|(?P<bak>.+)\.(?:bak|orig|old)~?\Z", re.DOTALL)
+
+MARKERS = frozenset(
+    {".done", "done", "_success", "success", "complete", ".complete", "_complete", ".success"}
+)
+POINTERS = frozenset({"latest", "last_checkpoint", "latest_checkpointed_iteration.txt"})
+"""Files of one line that name the checkpoint to go on from."""
+
+SHARD = re.compile(
+    r"(?P<stem>.+)-(?P<number>\d{5,6})-of-(?P<total>\d{5,6})\.(?P<end>safetensors|bin)", re.DOTALL
+)
+
+_STEPS = re.compile(r"(?<![A-Za-z])(?:global_?step|steps?|iters?|iterations?|it)[_=-]?(\d+)", re.IGNORECASE)
+_EPOCHS = re.compile(r"(?<![A-Za-z])(?:epochs?|ep)[_=-]?(\d+)", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?P<stem>(?:.*[_.=-])?(?:model|weights?|checkpoint|ckpt|snapshot|save|net|state)s?[_.=-]?|)"
+    r"(?P<number>\d{1,15})(?P<end>\.[A-Za-z0-9.]+|)",
+    re.DOTALL | re.IGNORECASE,
+)
+_PORTABLE = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9._=+@,-]{0,199}")
+
+
+def claim_of(name: str) -> Claim | None:
+    """What the name says the file is; None where it says nothing about checkpoints."""
+    return next((claim for pattern, claim in _CLAIMS if pattern.search(name)), None)
+
+
+def transfer_of(name: str) -> str | None:
+    """The name a transfer will give the file, or an editor took; None for a name that stands by itself."""
+    match: re.Match[str] | None
+    for pattern in _TRANSFERS:
+        match = pattern.fullmatch(name)
+        if match:
+            return match["base"] or name
+    match = _RSYNC.fullmatch(name)
+    if match and (claim_of(match["base"]) or not match["random"].islower()):
+        return match["base"]  # six small letters are more often an ending, except behind a checkpoint's name
+    match = _EDITORS.fullmatch(name)
+    base = match and (match["base"] or match["hash"] or match["bak"])
+    return base if base and claim_of(base) else None  # what an editor left of a text is nobody's checkpoint
+
+
+def is_marker(name: str) -> bool:
+    """A file whose being there says something, such as ``_SUCCESS`` or ``checkpoint-500.lock``."""
+    return name.lower() in MARKERS or name.endswith((".lock", ".done", ".complete", ".success"))
+
+
+def is_portable(name: str) -> bool:
+    """Whether every tool takes the name as it is: ASCII letters, digits and a few signs, not too long."""
+    return _PORTABLE.fullmatch(name) is not None and name.strip(".") != ""
+
+
+def number_of(name: str) -> tuple[str, int] | None:
+    """The series a name belongs to, and its place there: ``step_*.pt``, 1000. None: no series."""
+    for pattern in (_STEPS, _EPOCHS):
+        matches = list(pattern.finditer(name))
+        if matches:
+            last = matches[-1]
+            others = _EPOCHS.sub(lambda m: m.group().replace(m[1], "*"), name[: last.start(1)])
+            return f"{others}*{name[last.end(1) :]}", int(last[1][:15])
+    match = _NUMBERED.fullmatch(name)
+    return (f"{match['stem']}*{match['end']}", int(match["number"])) if match else None
+
+
+def step_and_epoch(name: str) -> tuple[int | None, int | None]:
+    """The step and the epoch a name speaks of, such as ``epoch=07-step=4200.ckpt``."""
+    step, epoch = _STEPS.search(name), _EPOCHS.search(name)
+    return (int(step[1][:15]) if step else None), (int(epoch[1][:15]) if epoch else None)
