@@ -160,7 +160,9 @@ class RgtApp(App[int]):
         return taken
 
     def say(self, text: str, level: str = "info") -> None:
-        """Show one sentence for a few seconds. Levels: ``info``, ``attention``, ``danger``."""
+        """Show one sentence for a few seconds, once. Levels: ``info``, ``attention``, ``danger``."""
+        if any(shown.message == safe(text) and not shown.has_expired for shown in self._notifications):
+            return
         severity = {"attention": "warning", "danger": "error"}.get(level, "information")
         self.notify(safe(text), severity=severity, markup=False)  # type: ignore[arg-type]
 

@@ -452,6 +452,15 @@ async def test_a_paste_that_comes_as_keys_is_one_paste() -> None:
         await until(pilot, lambda: "taken-2 was added." in said(app))
 
 
+async def test_the_same_sentence_does_not_pile_up() -> None:
+    async with running(fleet()) as (app, pilot):
+        for _ in range(3):
+            app.say("This is the first view.")
+        app.say("Another one.")
+        await pilot.pause()
+        assert said(app) == ["This is the first view.", "Another one."]
+
+
 async def test_command_log_follows_its_end_until_the_cursor_leaves_it() -> None:
     async with running(fleet()) as (app, pilot):
         await pilot.press("c")
