@@ -74,9 +74,6 @@ _ROSTER = {
     "not-a-file": _refusal(
         "A device, pipe or socket can't be an artifact.", "Take it out of [custody], or remove it on the box."
     ),
-    "name-too-odd": _refusal(
-        "A name can't be carried by any archive that could be read back.", "Rename the file on the box."
-    ),
     "unclassified": _refusal(
         "Files outside the roster would be destroyed, and nobody has decided about them.",
         "Decide keep or scrap for each group.",
@@ -89,7 +86,12 @@ _ROSTER = {
         "Something still writes here.", "Wait for it to end or stop it, then take the roster again."
     ),
     "tier-unlisted": _refusal(
-        "A place that would be destroyed could not be listed.", "Let this login read it, or decide about it."
+        "A place that would be destroyed could not be listed.",
+        "Let this login read it, or decide to scrap what it can't read.",
+    ),
+    "tier-partly-listed": _gap(
+        "Parts of a place that would be destroyed could not be listed; the operator decided to go on.",
+        "Log in as a user that may read them.",
     ),
     "survival-unknown": _gap(
         "Nobody can say whether this place survives; it is treated as destroyed.",
@@ -98,6 +100,14 @@ _ROSTER = {
     "no-manifest": _gap("The run came without a list of its artifacts.", "Declare the counts in [custody]."),
     "generation-skipped": _gap(
         "An incomplete checkpoint generation is left out; a complete one is there.", "Look at what it lacks."
+    ),
+    "links-not-copied": _gap(
+        "Links inside the folder are not copied; what they point at is, where it is on the roster.",
+        "Nothing to do, or name the target in [custody].",
+    ),
+    "mount-inside": _gap(
+        "Another filesystem is mounted inside the folder; it was not entered.",
+        "Take a roster of its own for it with --root.",
     ),
     "writers-not-seen": _gap(
         "This login can't see who has files open; only two looks at the sizes were possible.",
@@ -119,7 +129,7 @@ _ROSTER = {
 _DIGEST = {
     "changed-while-hashed": _refusal(
         "A file changed while it was hashed, again and again.",
-        "Wait for its writer to end, then hash again.",
+        "Wait for its writer to end, then take the roster and hash again.",
     ),
     "changed-since-roster": _refusal(
         "A file is not what the roster saw.", "Take the roster again, then hash again."
@@ -130,9 +140,6 @@ _DIGEST = {
     ),
     "no-hash-tool": _refusal(
         "The box has nothing that computes SHA-256 rightly.", "Install openssl, coreutils or python3 on it."
-    ),
-    "roster-refused": _refusal(
-        "The roster itself does not pass.", "Clear what the roster refuses, then go on."
     ),
 }
 

@@ -1,0 +1,1 @@
+"""What programs write, recognised by names and sizes: which files are one checkpoint, and what it lacks."""
