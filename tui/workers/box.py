@@ -192,6 +192,7 @@ class BoxWorker:
                 filesystems=slow,
                 candidates=tick % pace.candidates_every == 0,
                 xid=tick % pace.candidates_every == 0,
+                processes=(slow and self.viewed) or tick % pace.candidates_every == 0,
             )
         except (LinkLost, CommandRefused):
             raise
