@@ -8,6 +8,7 @@ prints one JSON object, an `Outcome`. SIDE is a key of `SIDES`, PLAN a JSON obje
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -89,6 +90,7 @@ async def _connected(plan: Plan) -> tuple[dict[str, SshTransport], Spent, int]:
         await connect(extra)
         probe = Probe(transports[extra.name])
         await probe.tick(ProbeRequest(), candidates=True, xid=True)
+        gc.freeze()  # as rgt does once everything is imported
         base = measure.pss_bytes([os.getpid()])
         spent = Spent.begin()
         await gather(map(connect, boxes))

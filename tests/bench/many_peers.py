@@ -127,10 +127,11 @@ async def rehearse(plan: Plan) -> list[bytes]:
         stage.written.clear()
         await probe.tick(
             ProbeRequest(),
-            gpus=tick % pace.gpus_every == 0,
+            gpus=tick % pace.filesystems_every == 0,  # as a box without cards is asked for them
             filesystems=tick % pace.filesystems_every == 0,
             candidates=tick % pace.candidates_every == 0,
             xid=tick % pace.candidates_every == 0,
+            processes=tick % pace.candidates_every == 0,
         )
         asked.append(bytes(stage.written))
     await probe.close()
