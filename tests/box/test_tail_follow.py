@@ -95,6 +95,22 @@ async def test_rotation_reads_the_old_file_to_its_end(tmp_path: Path, shell: str
     assert watch.gaps == []
 
 
+async def test_a_quiet_log_that_is_rotated_once_and_then_quiet_again(tmp_path: Path, shell: str) -> None:
+    """Nothing changes after the rotation, so the next look says that all is the same as at the last one."""
+    watch = watcher(tmp_path, shell)
+    log = tmp_path / "home" / "train.log"
+    write(log, "one")
+    async with watch:
+        await watch.seen("one")
+        await asyncio.sleep(1.5)  # it is drained and looked at quietly by now
+        new = tmp_path / "home" / "new"
+        write(new, "last words")
+        log.rename(tmp_path / "home" / "train.log.1")
+        new.rename(log)
+        await watch.seen("last words")
+    assert watch.lines == ["one", "last words"]
+
+
 async def test_several_rotations_between_two_looks(tmp_path: Path, shell: str) -> None:
     watch = watcher(tmp_path, shell)
     log = tmp_path / "home" / "train.log"

@@ -172,7 +172,7 @@ class Reader:
             self._drained, self._no_next_but = not self._reserved, None
             return Step(idle=True, size=size)
         if not self._looked_again:  # its writer may have had the old file open a moment longer
-            self._looked_again = True
+            self._looked_again, self._drained = True, False
             return Step(idle=True, size=size, behind=path.size)
         if not path.size and self._no_next_but == path.inode:
             return Step(idle=True, size=size, detail=_EMPTY)
