@@ -45,6 +45,9 @@ VERBS: dict[str, Verb] = {
     "watch": Verb("fleet", "adopt a run that rgt did not start"),
     "ssh": Verb("reach", "a shell or a command on a box, through the system's ssh"),
     "forward": Verb("reach", "reach a port of a box, such as TensorBoard, on this computer"),
+    "roster": Verb("custody", "what of a run must survive, and what else would be destroyed"),
+    "digest": Verb("custody", "SHA-256 of every artifact of a run, computed on the box"),
+    "verify": Verb("verify", "check a folder's digests, checkpoints and metrics; no box needed"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }

@@ -69,6 +69,7 @@ class DigestJournal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             kept = self._read()
+            self.path.touch(mode=0o600)
             self._file = self.path.open("r+b" if kept else "wb")
             self._file.truncate(kept)
             self._file.seek(kept)

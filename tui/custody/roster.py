@@ -20,6 +20,7 @@ from tui.custody.names import odd_names
 from tui.custody.selection import Selection, counted, select
 from tui.model.custody import Artifact, Gap, Moment, Refusal, Roster, Tier, Verb, Victim, Writer
 from tui.model.custody_table import CustodyTable
+from tui.model.text import amount
 
 SETTLE_S = 2.0
 """Seconds between the two looks at the run's folder."""
@@ -279,7 +280,8 @@ def _blocking(grouped: Grouped, found: Sequence[Writer]) -> Iterator[Refusal]:
     if undecided:
         size = sum(one.size for one in undecided)
         count = sum(one.count for one in undecided)
-        yield refusal("unclassified", f"{len(undecided)} groups, {count} files, {size} bytes")
+        detail = f"{len(undecided)} undecided: {count} files, {amount(size)}"
+        yield refusal("unclassified", detail, undecided[0].group)
     for writer in found[:_SHOWN]:
         yield refusal("live-writer", writer.evidence, writer.path)
     if len(found) > _SHOWN:
