@@ -456,6 +456,7 @@ async def test_the_same_sentence_does_not_pile_up() -> None:
     async with running(fleet()) as (app, pilot):
         for _ in range(3):
             app.say("This is the first view.")
+            await pilot.pause()
         app.say("Another one.")
         await pilot.pause()
         assert said(app) == ["This is the first view.", "Another one."]
