@@ -68,6 +68,11 @@ class Scene:
         } | more  # fmt: skip
         return Order(**values)  # type: ignore[arg-type]
 
+    def unchanged_for(self, order: Order) -> None:
+        """The box is as an order made earlier saw it."""
+        assert order.roster is not None
+        self.unchanged(order.roster)
+
     def unchanged(self, roster: Roster) -> None:
         self.before = replace(self.before, roster=roster.digest)
 
