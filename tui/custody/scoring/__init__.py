@@ -1,0 +1,1 @@
+"""Metrics: their definitions in plain NumPy, what they are called, and when two figures are the same."""
