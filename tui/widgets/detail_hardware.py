@@ -11,6 +11,9 @@ from tui.widgets.figures import pair, size
 from tui.widgets.glyphs import Glyphs, bar
 from tui.widgets.lines import Span, fit, length
 
+AMOUNTS = 86
+"""Cells that both gauges take with their amounts: a row that is cut loses its unit."""
+
 
 def disk_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> list[list[Span]]:
     mounts = telemetry.filesystems.value
@@ -32,9 +35,9 @@ def _disk(
     name: list[Span] = [(fit(fs.mount, name_width, ellipsis=glyphs.ellipsis), "")]
     if fs.error:
         return [[*name, (f"  n/a: {fs.error}", "dim")]]
-    amounts = room >= name_width + 78
-    two_lines = room < name_width + 40
+    amounts = room >= name_width + AMOUNTS
     cells = 12 if amounts else 6 if room < 46 else 8
+    two_lines = room < name_width + len("  inodes   91%  bytes   74%") + 2 * cells
     gauges: list[Span] = []
     for word, pct in (("inodes", fs.inode_use_pct), ("bytes", fs.use_pct)):
         level = next((a.level for a in box.attention if _is_about(a.short, a.text, word, fs)), "")
