@@ -21,7 +21,7 @@ WRITE_EVERY_S = 0.02
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    seconds, rounds = (4.0, 1) if bench.quick else (6.0, 3)
+    seconds, rounds = (3.0, 1) if bench.quick else (6.0, 3)
     with bench.sshd() as server:
         plan = json.dumps(asdict(plan_for(server, 1, 0, 0)))
         for rate in (1_000, 10_000):

@@ -12,7 +12,7 @@ LINES = 400_000
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    lines = LINES // 2 if bench.quick else LINES
+    lines = LINES // 4 if bench.quick else LINES
     taken = [
         child("ingest_child", str(bench.new_folder()), str(lines), timeout=120)
         for _ in range(1 if bench.quick else 3)

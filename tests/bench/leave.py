@@ -19,7 +19,7 @@ HUNG_S = 2.5
 
 def rows(bench: Bench) -> Iterator[Row]:
     gone, usable = [], []
-    for _ in range(2 if bench.quick else 4):
+    for _ in range(1 if bench.quick else 4):
         with bench.sshd() as server:
             home = bench.new_folder()
             log = server.home / "train.log"

@@ -17,7 +17,7 @@ SIDES = ("ours", "ssh-unread", "master", "ours-unread", "ssh-worked")
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    boxes, rounds = (30, 1) if bench.quick else (100, 2)
+    boxes, rounds = (20, 1) if bench.quick else (100, 2)
     sides = SIDES[:3] if bench.quick else SIDES
     with bench.sshd() as server:
         plan = plan_for(server, boxes, PERIOD_S, (5 if bench.quick else 10) * PERIOD_S)

@@ -24,7 +24,7 @@ WARM_S = 4.0
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    quiet_s, busy_s = (15, 8) if bench.quick else (50, 20)
+    quiet_s, busy_s = (8, 4) if bench.quick else (50, 20)
     with app("quiet") as fd:
         shown = len(set(re.findall(rb"box-\d\d", read(fd, WARM_S))))
         count = len(read(fd, quiet_s))

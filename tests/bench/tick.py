@@ -31,7 +31,7 @@ Looks = Callable[[int], Awaitable[None]]
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    rounds, looks = (2, 30) if bench.quick else (4, 60)
+    rounds, looks = (1, 30) if bench.quick else (4, 60)
     with bench.sshd() as server:
         taken = asyncio.run(_measured(server, bench.new_folder(), rounds, looks))
     new, plain, usual = (1000 * median(taken[name]) for name in ("new", "plain", "usual"))
