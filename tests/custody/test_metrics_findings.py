@@ -407,3 +407,47 @@ def test_foreign_names_are_made_fit_to_be_shown(tmp_path: Path) -> None:
     report = examined(tmp_path)
     assert all(m.name.isprintable() for m in report.metrics)
     assert report.metrics[2].verdict == "recomputed"
+
+
+def test_labels_that_the_scores_beside_them_do_not_support_are_no_pass(tmp_path: Path) -> None:
+    rows = [
+        {**row, **{f"p{c}": 0.8 if c == row["prediction"] else 0.1 for c in range(3)}} for row in answers()
+    ]
+    assert only(_run(tmp_path, rows, accuracy="0.900")).verdict == "recomputed"
+    rows[0].update(p0=0.1, p1=0.8)
+    finding = only(_run(tmp_path, rows, accuracy="0.900"))
+    assert finding.verdict == "disagree" and "in 1 of 20 rows" in finding.detail
+    declared = {"predictions": [{"files": ["predictions.jsonl"], "prediction": "prediction"}]}
+    assert only(_run(tmp_path, rows, declared, accuracy="0.900")).verdict == "recomputed"
+    binary = _binary()
+    binary[5]["prob"] = 0.95  # predicted 0, above every sample that is predicted 1
+    assert only(_run(tmp_path, binary, accuracy="0.667")).verdict == "disagree"
+
+
+def test_an_unbounded_score_orders_samples_and_decides_nothing(tmp_path: Path) -> None:
+    rows = [{"id": i, "target": int(i > 2), "y_score": float(i - 2) * 3} for i in range(6)]
+    report = _run(tmp_path, rows, auroc="1.0", accuracy="1.0")
+    assert [m.verdict for m in report.metrics] == ["recomputed", "not-declared"]
+    declared = {"metrics": [{"name": "accuracy", "threshold": 0.5}]}
+    assert {m.verdict for m in _run(tmp_path, rows, declared, auroc="1.0", accuracy="1.0").metrics} == {
+        "recomputed"
+    }
+
+
+def test_a_declared_k_makes_an_accuracy_top_k(tmp_path: Path) -> None:
+    rows = [{"id": i, "target": 1, "probs": [0.5, 0.3, 0.2]} for i in range(4)]
+    declared = {"metrics": [{"name": "accuracy", "k": 2}]}
+    assert only(_run(tmp_path, rows, declared, accuracy="1.0")).definition == "top-k accuracy"
+
+
+@pytest.mark.parametrize("figure", ["1e999999999", "123456789e999999", "0e-999999999", "1e-5000", "9" * 5000])
+def test_absurd_figures_differ_and_cost_nothing(tmp_path: Path, figure: str) -> None:
+    report = _run(tmp_path, answers(), accuracy=figure)
+    assert only(report).verdict == "differs"
+    assert only(_run(tmp_path, answers(), accuracy="0.9", samples=figure)).name == "accuracy"
+    json.dumps(report.as_json(), allow_nan=False)
+
+
+def test_versions_and_dates_are_no_figures(tmp_path: Path) -> None:
+    report = _run(tmp_path, answers(), python='"3.11"', date='"2024"', accuracy='"0.900"')
+    assert [(m.name, m.verdict) for m in report.metrics] == [("accuracy", "recomputed")]

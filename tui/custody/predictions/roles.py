@@ -34,7 +34,7 @@ _SCORES = _words(
     "predproba predscore classprobs classscores"
 )
 _LOGITS = ("logits", "logit", "predlogits", "outputlogits")
-_BOXES = {
+BOXES = {
     "pred_boxes": ("predboxes", "predictedboxes", "predbboxes", "predictionboxes", "boxespred"),
     "pred_scores": ("predscores", "predictedscores", "predictionscores", "boxscores"),
     "pred_labels": ("predlabels", "predictedlabels", "predclasses", "predictionlabels"),
@@ -104,7 +104,7 @@ def recognise(columns: Sequence[str], declared: Population | None) -> Roles:
     """
     finder = _Finder(columns)
     given = declared or Population(files=("-",))
-    boxes = {role: getattr(given, role) or finder.one(role, names) for role, names in _BOXES.items()}
+    boxes = {role: getattr(given, role) or finder.one(role, names) for role, names in BOXES.items()}
     detection = boxes["pred_boxes"] is not None
     scores = _declared_scores(given.scores, given.classes)
     logits = _declared_scores(given.logits, given.classes)

@@ -13,6 +13,7 @@ from tui.custody.scoring.reported import METRICS_FILE, BadMetrics, MetricsFile, 
 from tui.model.metrics import Declaration, DeclaredMetric, MetricProblem
 
 SOURCES = 2_000
+MOST_SAMPLES = 10**12
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ def _claims_of_file(file: MetricsFile, declared: Sequence[DeclaredMetric], found
     skipped: list[str] = []
     for figure in file.figures:
         metric = _declared_for(figure, file.name, declared)
+        if metric is None and figure.in_words and meaning(figure.path).metric is None:
+            continue  # a version or a date, say
         if metric is None and is_count(figure.path):
             _take_count(figure, file.name, splits, found)
         elif metric is None and is_bookkeeping(figure.path):
@@ -142,7 +145,9 @@ def _declared_for(figure: Reported, file: str, declared: Sequence[DeclaredMetric
 def _take_count(figure: Reported, file: str, splits: set[str | None], found: Claims) -> None:
     claim = _paired(figure, None, file, splits, found)
     value = figure.value
-    if claim.source is not None and value is not None and value == value.to_integral_value() and value >= 0:
+    if claim.source is None or value is None or not 0 <= value < MOST_SAMPLES:
+        return
+    if value == value.to_integral_value():
         found.counts.setdefault(claim.source, set()).add(int(value))
 
 
@@ -175,7 +180,8 @@ def _meaning(figure: Reported, declared: DeclaredMetric | None) -> Meaning:
     if declared.metric is not None:
         named = meaning((declared.metric,))
         said = replace(named, split=said.split, percent=said.percent or named.percent, plain=said.plain)
-    return replace(said, k=declared.k or said.k, average=declared.average or said.average, over_time=False)
+    said = replace(said, k=declared.k or said.k, average=declared.average or said.average, over_time=False)
+    return replace(said, metric="top-k") if said.metric == "accuracy" and (said.k or 1) > 1 else said
 
 
 def _choose(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tui.custody.predictions.cells import Labels
-from tui.custody.predictions.tables import Batch
+from tui.custody.predictions.tables import Batch, Unreadable
 from tui.custody.scoring.collecting import Collector, Params, Scheme, ScoreReader, Tally, softmax_logs
 from tui.custody.scoring.figures import Undecided
 
@@ -24,11 +24,16 @@ class LabelCounts(Collector):
         self._scheme, self._params = scheme, params
         self._target = scheme.column("target")
         self._reader: ScoreReader | None = None
-        if scheme.roles.prediction is None and (scheme.roles.scores or scheme.roles.logits):
+        self._witness: ScoreWitness | None = None
+        scored = scheme.roles.scores is not None or scheme.roles.logits is not None
+        if scored and (scheme.roles.prediction is None or params.threshold is not None):
             self._reader = ScoreReader(scheme)
             self.columns = (self._target, *self._reader.columns)
         else:
             self.columns = (self._target, scheme.column("prediction"))
+            if scored and not scheme.prediction_declared:
+                self._witness = ScoreWitness(scheme)
+                self.columns += self._witness.reader.columns
         self.labels = Labels()
         self.tally = Tally()
         self._pairs: Counter[int] = Counter()
@@ -45,6 +50,8 @@ class LabelCounts(Collector):
             self._add_scores(self._reader, batch)
         else:
             self._add_labels(batch[self._target], predictions)
+            if self._witness is not None:
+                self._witness.see(batch, self.columns[1])
 
     def _add_labels(self, targets: Any, predictions: Any) -> None:
         if _nested(targets) or _nested(predictions):
@@ -65,6 +72,10 @@ class LabelCounts(Collector):
 
     def _add_scores(self, reader: ScoreReader, batch: Batch) -> None:
         scores = reader.read(batch)
+        if reader.unbounded and self._params.threshold is None:
+            raise Undecided(
+                "not-declared", "the scores are no probabilities; declare a threshold, or name them as logits"
+            )
         places = reader.places(batch[self._target])
         values = scores.values
         self.tally.nonfinite += int(np.count_nonzero(_nonfinite(values[~scores.missing], reader.logits)))
@@ -106,6 +117,8 @@ class LabelCounts(Collector):
         self.tally.finish()
         if self._reader is None:
             self._refuse_fractions()
+        if self._witness is not None and self._witness.contradiction:
+            raise Undecided("disagree", self._witness.contradiction)
 
     def _refuse_fractions(self) -> None:
         """Probabilities in a label column would count as wrong answers, all of them."""
@@ -168,6 +181,53 @@ class LabelCounts(Collector):
         if self._scheme.positive is not None:
             return names.index(self._scheme.positive)
         return 1 if any(set(names) == pair for pair in _BINARY) else None
+
+
+class ScoreWitness:
+    """Holds a column of predicted labels against the scores beside it: a label that no score supports is odd.
+
+    More than two classes: the best score names the label. Two: some threshold parts the labels.
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.reader = ScoreReader(scheme)
+        self._able = True
+        self._rows = self._apart = 0
+        self._lowest_positive, self._highest_negative = np.inf, -np.inf
+
+    def see(self, batch: Batch, column: str) -> None:
+        """Look at a batch. Scores that can't be read bear no witness."""
+        if not self._able:
+            return
+        try:
+            values = self.reader.read(batch).values
+            places = self.reader.places(batch[column])
+        except (Undecided, Unreadable):
+            self._able = False
+            return
+        known = (places >= 0) & np.isfinite(values).all(axis=1)
+        values, places = values[known], places[known]
+        self._rows += len(values)
+        if self.reader.width > 2:
+            own = values[np.arange(len(values)), places]
+            self._apart += int((values.max(axis=1) > own).sum())
+        elif len(values):
+            ups, downs = values[places == 1, 1], values[places == 0, 1]
+            self._lowest_positive = min(self._lowest_positive, float(ups.min(initial=np.inf)))
+            self._highest_negative = max(self._highest_negative, float(downs.max(initial=-np.inf)))
+
+    @property
+    def contradiction(self) -> str:
+        """What is odd, or nothing."""
+        if not self._able:
+            return ""
+        otherwise = "one of the two was altered, or something else decided the labels (declare their column)"
+        if self._apart:
+            rows = f"{self._apart:,} of {self._rows:,} rows"
+            return f"the predicted labels are not those of the best scores in {rows}: {otherwise}"
+        if self._lowest_positive < self._highest_negative:
+            return f"no threshold on the scores gives the predicted labels: {otherwise}"
+        return ""
 
 
 class TargetScores(Collector):

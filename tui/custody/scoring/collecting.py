@@ -44,6 +44,7 @@ class Scheme:
     classes: tuple[str, ...] | None = None
     positive: str | None = None
     ground_truth: bool = True
+    prediction_declared: bool = False
 
     def column(self, role: str) -> str:
         """The column of a role.
@@ -141,6 +142,7 @@ class ScoreReader:
     Attributes:
         logits: the columns hold logits, by their role.
         simplex: so far every row is a set of probabilities that sum to 1.
+        unbounded: a single score is no probability, so only its order means something.
     """
 
     scheme: Scheme
@@ -149,6 +151,7 @@ class ScoreReader:
     found: Scores = field(init=False)
     labels: Labels = field(default_factory=Labels)
     width: int = 0
+    unbounded: bool = False
 
     def __post_init__(self) -> None:
         roles = self.scheme.roles
@@ -198,10 +201,7 @@ class ScoreReader:
         if self.scheme.roles.scores is None:
             raise Undecided("not-declared", "no column is plainly a score per class")
         finite = values[np.isfinite(values)]
-        if len(finite) and (finite.min() < 0 or finite.max() > 1):
-            raise Undecided(
-                "not-declared", "the scores are no probabilities; name them as logits in [custody]"
-            )
+        self.unbounded |= bool(len(finite) and (finite.min() < 0 or finite.max() > 1))
 
     def _look(self, scores: Numbers) -> None:
         present = scores.values[~scores.missing]

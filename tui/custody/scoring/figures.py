@@ -14,6 +14,8 @@ float32 happened to hold, and is compared within `MACHINE_TOLERANCE` instead."""
 MACHINE_TOLERANCE = 2e-6
 AGREEMENT = 1e-5
 """Relative difference up to which two implementations agree (absolute below one)."""
+BEYOND = 400
+"""Decimal exponents that no float has."""
 NARROW = 1e-2
 """Stored digits decide a figure when they leave it open by at most this share of it."""
 
@@ -57,6 +59,8 @@ def same(reported: Decimal, value: float, digits: int | None = None, *, floor: i
     if not reported.is_finite() or not math.isfinite(value):
         return reported.is_nan() == math.isnan(value) and (math.isnan(value) or float(reported) == value)
     decimals = max(floor, -int(reported.as_tuple().exponent))
+    if max(abs(decimals), abs(reported.adjusted())) > BEYOND:
+        return float(reported) == value
     if digits is not None:
         decimals = min(decimals, digits)
     significant = reported.adjusted() + 1 + decimals if reported else decimals

@@ -188,7 +188,7 @@ def _scale(claim: Claim) -> int:
     value = claim.reported.value
     if claim.meaning.metric not in FRACTIONS:
         return 1
-    large = value is not None and value.is_finite() and 1 < abs(value) <= 100
+    large = value is not None and value.is_finite() and 1 < value.copy_abs() <= 100
     return 100 if claim.meaning.percent or claim.reported.percent or large else 1
 
 

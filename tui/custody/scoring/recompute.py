@@ -12,7 +12,7 @@ import numpy as np
 from tui.custody.predictions.cells import id_texts, label
 from tui.custody.predictions.files import Source
 from tui.custody.predictions.population import Ids, PopulationCheck, check_population, declared_ids, ids_of
-from tui.custody.predictions.roles import plain_name, recognise
+from tui.custody.predictions.roles import BOXES, plain_name, recognise
 from tui.custody.predictions.tables import Batch, Table, Unreadable, open_table
 from tui.custody.scoring.array_collectors import Stored
 from tui.custody.scoring.catalogue import Definition, definitions
@@ -99,6 +99,7 @@ def open_source(source: Source) -> Opened:
         classes=None if declared is None else declared.classes,
         positive=None if declared is None or declared.positive is None else label(declared.positive),
         ground_truth=declared is None or declared.ground_truth,
+        prediction_declared=declared is not None and declared.prediction is not None,
     )
     left_out = [
         f"{t.name}: {', '.join(repr(key[:80]) for key in t.left_out[:4])} have other lengths than the rest"
@@ -111,7 +112,7 @@ def open_source(source: Source) -> Opened:
 def _declared_columns(source: Source) -> Iterator[str]:
     if source.declared is None:
         return
-    for role in ("id", "target", "prediction", "pred_boxes", "pred_scores", "pred_labels", "target_boxes"):
+    for role in ("id", "target", "prediction", *BOXES):
         if (column := getattr(source.declared, role)) is not None:
             yield column
     for columns in (source.declared.scores, source.declared.logits):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,13 @@ class Reported:
         path: the keys that lead to it.
         value: exact, with its trailing zeros; None where the file says null.
         percent: written with a percent sign.
+        in_words: written as text.
     """
 
     path: tuple[str, ...]
     value: Decimal | None
     percent: bool = False
+    in_words: bool = False
 
     @property
     def name(self) -> str:
@@ -95,7 +97,7 @@ def figures_of(raw: bytes, name: str) -> MetricsFile:
 def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):
         raise ValueError(text) from None
 
 
@@ -113,6 +115,6 @@ def _figures(tree: dict[str, Any], path: tuple[str, ...], found: MetricsFile) ->
         elif isinstance(value, str):
             match = _IN_WORDS.match(value)
             if match is not None:
-                yield Reported(here, Decimal(match[1]), percent=bool(match[2]))
+                yield Reported(here, Decimal(match[1]), percent=bool(match[2]), in_words=True)
         elif isinstance(value, list) and any(isinstance(item, Decimal) for item in value):
             found.lists.append("/".join(here))

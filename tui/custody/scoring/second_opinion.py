@@ -66,7 +66,7 @@ def _labels(opened: Opened, ask: Ask) -> tuple[Any, Any, int, list[str]]:
     predicted: list[Any] = []
     actual: list[Any] = []
     reader = None
-    if scheme.roles.prediction is None:
+    if scheme.roles.prediction is None or ask.threshold is not None:
         reader = ScoreReader(scheme)
     columns = (target, *(reader.columns if reader else (scheme.column("prediction"),)))
     for batch in opened.batches(columns):
