@@ -14,7 +14,7 @@ from tui.custody.order import Before, Order
 from tui.custody.outcome import Ending, Pace
 from tui.custody.receipts import Ledger
 from tui.fleet.paths import Paths
-from tui.model.custody import Approval, Outcome, Roster, Verb
+from tui.model.custody import Approval, Outcome, Proof, Refusal, Roster, Verb
 
 PACE = Pace(rounds=3, every_s=10.0, looks=8, call_s=1.0)
 
@@ -51,9 +51,20 @@ class Scene:
         self.looks += 1
         return self.before
 
+    def newer(self, proof: Proof) -> tuple[Refusal, ...]:
+        """Nobody made a step again, unless a test says so."""
+        return ()
+
     def ending(self, journal: Journal) -> Ending:
         return Ending(
-            journal, self.ledger, self.plane, self.look, clock=self.clock, sleep=self.sleep, pace=PACE
+            journal,
+            self.ledger,
+            self.plane,
+            self.look,
+            self.newer,
+            clock=self.clock,
+            sleep=self.sleep,
+            pace=PACE,
         )
 
     def order(self, verb: Verb = "destroy", nonce: str = "n1", **more: object) -> Order:

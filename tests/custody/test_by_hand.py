@@ -35,7 +35,7 @@ def start(scene: Scene, order: Order, in_box: list[str] | None = None) -> Outcom
     async def main() -> Outcome:
         with scene.journal() as journal:
             return await begin(
-                journal, scene.ledger, PLANE, order, scene.look, clock=scene.clock,
+                journal, scene.ledger, PLANE, order, scene.look, scene.newer, clock=scene.clock,
                 in_box=None if in_box is None else run,
             )  # fmt: skip
 

@@ -25,12 +25,13 @@ from tests.custody.endings import Scene
 from tests.custody.fake_plane import OTHER, OURS, FakePlane
 from tui.custody import hold
 from tui.custody.approval import approve, phrase
+from tui.custody.codes import refusal
 from tui.custody.control import NoAnswer, NotAllowed, VerbRefused
 from tui.custody.journal import ENDS
 from tui.custody.order import Before, Order
 from tui.custody.preflight import compared
 from tui.custody.proof import Chain
-from tui.model.custody import Approval, Outcome, Proof, Roster, Victim, Writer
+from tui.model.custody import Approval, Outcome, Proof, Refusal, Roster, Victim, Writer
 
 JUMPS = (1.0, 30.0, 400.0, 4000.0, 1e6, -30.0, -400.0, -4000.0)
 MOODS: tuple[dict[str, Any], ...] = (
@@ -66,6 +67,7 @@ class ChainMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="chain-"))
         self.scene = Scene(self.folder)
         self.scene.look = self.look  # type: ignore[method-assign]
+        self.scene.newer = self.newer  # type: ignore[method-assign]
         self.scene.plane = self.new_plane()
         self.files: dict[str, tuple[bytes, int]] = {"ckpt/a.pt": (b"weights", 1)}
         self.copy: dict[str, bytes] = {}
@@ -141,6 +143,10 @@ class ChainMachine(RuleBasedStateMachine):
             return before
         return compared(before, self.order.roster, self.roster().roster)
 
+    def newer(self, proof: Proof) -> tuple[Refusal, ...]:
+        newest = self.chains[-1][1]
+        return () if newest == proof else (refusal("proof-other", "walked again"),)
+
     # --- the chain ---
 
     @rule()
@@ -161,6 +167,8 @@ class ChainMachine(RuleBasedStateMachine):
         )
     )
     def the_chain_is_walked_with_a_fault(self, fault: dict[str, Any]) -> None:
+        if "load" in fault and not any("ckpt" in name for name in self.files):
+            return  # without a checkpoint that is no fault
         if "readback" not in fault:  # then the bytes never got there
             self.copy = {}
         chain = self.roster(fault)

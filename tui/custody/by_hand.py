@@ -14,7 +14,7 @@ from tui.box.transport import LinkLost, Script, Transport
 from tui.custody.control import NoControlPlane
 from tui.custody.journal import Entry, Journal, peek, stand
 from tui.custody.moments import moment
-from tui.custody.order import Before, Order, box_gate, gates, identified_gate
+from tui.custody.order import Before, Newer, Order, box_gate, gates, identified_gate
 from tui.custody.outcome import complete, settle
 from tui.custody.receipts import Ledger
 from tui.fleet.paths import Paths
@@ -49,6 +49,7 @@ async def begin(
     plane: NoControlPlane,
     order: Order,
     before: Callable[[], Awaitable[Before]],
+    newer: Newer,
     *,
     clock: Callable[[], float],
     in_box: Callable[[], Awaitable[str]] | None = None,
@@ -57,6 +58,7 @@ async def begin(
 
     Args:
         before: takes the one look at the box.
+        newer: says whether a step of a proof's chain was made again since.
         in_box: sends the verb on the box itself; None: the operator does it at the console.
 
     Raises:
@@ -68,7 +70,7 @@ async def begin(
     standing = journal.standing(order.verb)
     if standing.sent is not None:
         return _waiting(plane, order, f"Begun at {standing.sent.at}; your word is missing.", clock())
-    against = identified_gate(order) + gates(order, ledger.report(), standing.spent, clock())
+    against = identified_gate(order) + gates(order, ledger.report(), newer, standing.spent, clock())
     if against:
         return _refused(order, against, clock())
     look = await before()
@@ -77,7 +79,7 @@ async def begin(
         "preflight",
         {"verb": order.verb, "passed": not (against or gaps), "roster": look.roster, "ssh": look.ssh[:400]},
     )
-    against = against or gates(order, ledger.report(), standing.spent, clock())
+    against = against or gates(order, ledger.report(), newer, standing.spent, clock())
     if against:
         return _refused(order, against, clock())
     journal.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from tui.custody import hold
@@ -62,7 +62,13 @@ class Before:
     roster: Sha256 | None = None
 
 
-def gates(order: Order, holds: ChainReport, spent: Container[str], now: float) -> tuple[Refusal, ...]:
+Newer = Callable[[Proof], tuple[Refusal, ...]]
+"""What stands against a proof because a step of its chain was made again since (`tui.custody.stored`)."""
+
+
+def gates(
+    order: Order, holds: ChainReport, newer: Newer, spent: Container[str], now: float
+) -> tuple[Refusal, ...]:
     """What paper stands against an order: holds, proof and approval. Asked again just before the verb."""
     if not order.needs_proof:
         return ()
@@ -70,6 +76,7 @@ def gates(order: Order, holds: ChainReport, spent: Container[str], now: float) -
     if order.proof is None or order.roster is None:
         return (*against, refusal("proof-missing", f"{order.verb} {order.victim.name} would destroy data."))
     against += proof_stands(order.proof, order.roster, order.victim, order.verb, now)
+    against += newer(order.proof)
     if order.approval is None:
         return (*against, refusal("approval-missing", f"{order.verb} {order.victim.name} is not approved."))
     return (*against, *approval_stands(order.approval, order.proof, now, spent=spent))

@@ -16,7 +16,7 @@ from tui.custody.codes import refusal
 from tui.custody.control import ControlError, ControlPlane, Listing, NoAnswer, NotAllowed, VerbRefused
 from tui.custody.journal import Journal
 from tui.custody.moments import moment, seconds
-from tui.custody.order import Before, Order, box_gate, gates, machine_gate, outcome_receipt
+from tui.custody.order import Before, Newer, Order, box_gate, gates, machine_gate, outcome_receipt
 from tui.custody.proof import LASTS_S
 from tui.custody.receipts import Ledger
 from tui.model.custody import Gap, Outcome, Refusal, Witness
@@ -50,6 +50,7 @@ class Ending:
     Args:
         journal: of this machine; open.
         before: takes the one look at the box.
+        newer: says whether a step of a proof's chain was made again since.
         told: hears what goes on, one sentence at a time; safe to show.
     """
 
@@ -59,6 +60,7 @@ class Ending:
         ledger: Ledger,
         control: ControlPlane,
         before: Look,
+        newer: Newer,
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
@@ -69,6 +71,7 @@ class Ending:
         self._ledger = ledger
         self._control = control
         self._before = before
+        self._newer = newer
         self._clock = clock
         self._sleep = sleep
         self._pace = pace
@@ -275,7 +278,7 @@ class Ending:
 
     def _against(self, order: Order) -> tuple[Refusal, ...]:
         spent = self._journal.standing(order.verb).spent
-        return gates(order, self._ledger.report(), spent, self._clock())
+        return gates(order, self._ledger.report(), self._newer, spent, self._clock())
 
     def _refused(self, order: Order, refusals: tuple[Refusal, ...]) -> Outcome:
         """Nothing was sent; there is nothing to settle, and an approval is not used up."""
