@@ -237,7 +237,59 @@ _ENDING = {
     ),
 }
 
-CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_ENDING}
+_COPY = {
+    "digests-refused": _refusal(
+        "The SHA-256 step itself does not pass.", "Clear what it refuses, then `rgt digest` again."
+    ),
+    "source-changed": _refusal(
+        "A file is not what was hashed any more.", "Wait for its writer to end, then `rgt digest` again."
+    ),
+    "source-gone": _refusal("A file that was hashed is gone.", "Restore it, or take the roster again."),
+    "source-unreadable": _refusal(
+        "A file can't be read any more.", "Let this login read it; if the disk is bad, copy it off."
+    ),
+    "hash-differs": _refusal(
+        "The bytes that came are not the bytes that were hashed.",
+        "`rgt digest` again; if it comes back, distrust the disk of the box.",
+    ),
+    "store-differs": _refusal(
+        "A file is not in the store as it was sent.", "Repeat the pull; distrust a store that does it again."
+    ),
+    "not-exact": _refusal(
+        "Other files lie in the copy than were put there.",
+        "Remove them there, or give another place with --to.",
+    ),
+    "sealed-differs": _refusal(
+        "A finished copy of this name is there and has other bytes.",
+        "Keep it for a look, and give another place with --to.",
+    ),
+    "direct-route-failed": _gap(
+        "The way from box to box did not work; the bytes went through this computer.", "Nothing to do."
+    ),
+    "key-not-removed": _gap(
+        "It could not be seen that the single-use key was removed from the target.",
+        "Remove the line with its comment from ~/.ssh/authorized_keys there; it ends by itself in two days.",
+    ),
+}
+
+_READBACK = {
+    "copy-refused": _refusal(
+        "The copy itself does not pass.", "Clear what it refuses, then `rgt pull` again."
+    ),
+    "readback-unreadable": _refusal(
+        "A file of the copy can't be read.",
+        "Look at the store; a copy that can't be read is none. Pull again.",
+    ),
+    "readback-no-room": _refusal(
+        "Not even the largest file fits where the copy is read back.",
+        "Make room there, or read it back on another box with --on.",
+    ),
+    "restored-in-turns": _gap(
+        "There was no room for the whole copy: its files were read back one after another.", "Nothing to do."
+    ),
+}
+
+CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_COPY, **_READBACK, **_ENDING}
 
 
 def refusal(code: str, detail: str, path: str | None = None) -> Refusal:

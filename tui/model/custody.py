@@ -206,8 +206,30 @@ class Place(Record):
         return f"{self.box}:{self.path}" if self.kind == "box" else f"rclone:{self.path}"
 
 
+class KeyAdmission(Record):
+    """A key made for one transfer between two boxes, and let in for that alone.
+
+    Attributes:
+        fingerprint: ``SHA256:…`` of the public key; the private one never left `source`.
+        removed_at: None: it could not be seen that it was removed.
+    """
+
+    fingerprint: str
+    source: str
+    target: str
+    admitted_at: Moment
+    removed_at: Moment | None = None
+
+
 class CopyReport(Record):
-    """A durable copy whose every file was hashed while it was written and agrees with the box."""
+    """A durable copy whose every file was hashed while it was written and agrees with the box.
+
+    Attributes:
+        files: as the roster names them.
+        bag: everything that lies at the destination, by its path there; files with names that a portable
+            folder can't carry are in a tar of it. Empty when the copy was not finished.
+        resumed: bytes that were there from an earlier attempt and were hashed again.
+    """
 
     digests: Sha256
     destination: Place
@@ -215,6 +237,8 @@ class CopyReport(Record):
     files: tuple[HashedFile, ...]
     size: int
     resumed: int = 0
+    bag: tuple[HashedFile, ...] = ()
+    admissions: tuple[KeyAdmission, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     gaps: tuple[Gap, ...] = ()
     finished_at: Moment
