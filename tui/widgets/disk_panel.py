@@ -75,7 +75,7 @@ def disk_summary(sight: Sight, width: int) -> Line:
     t = sight.thresholds
     parts: list[Line] = [
         (
-            ("inodes ", "dim"),
+            ("simulated inodes " if sight.simulates("inode") else "inodes ", "dim"),
             (percent(worst.inode_use_pct), level_of(worst.inode_use_pct, t.inode_pct, t.danger_pct)),
         ),
         (("bytes ", "dim"), (percent(worst.use_pct), level_of(worst.use_pct, t.disk_pct, t.danger_pct))),

@@ -81,9 +81,9 @@ def gpu_summary(sight: Sight, width: int) -> Line:
     parts: list[Line] = [
         used,
         (("mem ", "dim"), (memory, "")),
+        (("simulated", "dim"),) if sight.simulates("GPU") else (),
         *((span,) for g in gpus for span in _health(g)[:1]),
         ((_degrees(hot, sight), ""),),
-        (("simulated", "dim"),) if sight.simulates("GPU") else (),
     ]
     return packed((head,), parts, width)
 

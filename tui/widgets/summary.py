@@ -27,7 +27,7 @@ class Summary(Lines, can_focus=True):
         width = self.size.width
         if not width:
             return
-        lines = summary_lines(self.sight, width - 1)[: self.rows]
+        lines = summary_lines(self.sight, width)[: self.rows]
         if self.has_focus:
             lines = [((self.sight.glyphs.cursor, "accent"), *_without_margin(line)) for line in lines]
         self.show(lines)
