@@ -58,7 +58,17 @@ def examine(root: str, options: Options, *, only: str | None = None) -> Examinat
     Raises:
         OSError: the folder itself cannot be listed.
     """
-    return _Examiner(walk(os.path.abspath(root), only), options).run()  # noqa: PTH100 - a Path would follow links
+    return examine_tree(listed(root, only), options)
+
+
+def listed(root: str, only: str | None = None) -> Tree:
+    """The folder as it lies there, for `examine_tree`. Raises OSError."""
+    return walk(os.path.abspath(root), only)  # noqa: PTH100 - a Path would follow links
+
+
+def examine_tree(tree: Tree, options: Options) -> Examination:
+    """Judge a folder that was listed before."""
+    return _Examiner(tree, options).run()
 
 
 class _Examiner:
@@ -322,7 +332,7 @@ class _Examiner:
                     kind=verdict.kind, target=verdict.target, last_line=verdict.last_line,
                 )
             )  # fmt: skip
-            if verdict.verdict != "ignore" and (part_of is None or verdict.kind == "partial"):
+            if verdict.verdict != "ignore" and (part_of is None or _stands_apart(verdict)):
                 single.append(verdict)
             self._problems += self._told(judged, part_of)
         named = [whole.model_copy(update={"path": whole.path or "."}) for whole in (*self._wholes, *rows)]
@@ -347,6 +357,12 @@ class _Examiner:
                 Problem(code="side-file-needs-allowlist", path=judged.verdict.path, detail=detail),
             )
         return judged.problems
+
+
+def _stands_apart(verdict: CheckpointVerdict) -> bool:
+    """A part its folder's verdict does not speak of: a leftover, or a damaged file of the trainer's own."""
+    side = sharded.SIDE_FILES.fullmatch(verdict.path.rpartition("/")[2])
+    return verdict.kind == "partial" or bool(side and verdict.verdict not in ("ok", "needs_allowlist"))
 
 
 def _is_checkpoint_word(name: str) -> bool:

@@ -120,7 +120,8 @@ class Jail:
         memory = _MEMORY + ask.size * (2 if ask.legacy else 1)
         request = {
             "path": ask.path, "load": ask.load, "legacy": ask.legacy, "scan": ask.scan,
-            "memory": memory, "cpu": int(20 + allowance), "allow": NUMPY_SCALARS,
+            "memory": memory, "cpu": int(20 + allowance), "wall": int(_START_S + allowance) + 1,
+            "allow": NUMPY_SCALARS,
             "spans": [(s.name, s.dtype, s.start, s.length, s.row) for s in ask.contents.spans],
         }  # fmt: skip
         assert process.stdin is not None
@@ -182,8 +183,8 @@ def _told(ask: Ask, answer: dict[str, object]) -> Told:
     """What the process says, taken as foreign: it may have read a hostile file."""
     died = answer.get("died")
     if isinstance(died, int):
-        if died in (signal.SIGKILL, signal.SIGXCPU):
-            return Told(gaps=(("load-timed-out", "it used up its processor time or memory"),))
+        if died in (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM):
+            return Told(gaps=(("load-timed-out", "it used up its time or its memory"),))
         return Told(crashed=f"signal {died}" if died > 0 else f"exit {-died}")
     kept_from = answer.get("confined")
     confined = tuple(safe(str(what), 20) for what in kept_from[:20]) if isinstance(kept_from, list) else ()

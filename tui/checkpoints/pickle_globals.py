@@ -8,6 +8,7 @@ code or further pickles, by module; some of them also as a later part of a dotte
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterable
 
@@ -78,7 +79,7 @@ _MODULES_OF_POWER = _words("""
     pip venv ensurepip unittest test antigravity lib2to3 logging sqlite3 linecache site zipimport zipfile
     tarfile signal platform getpass resource mmap fileinput tokenize asyncio ssl http urllib urllib2 urllib3
     httplib requests httpx aiohttp ftplib smtplib poplib imaplib telnetlib xmlrpc socketserver paramiko
-    fabric sh pexpect gc weakref atexit builtins dill cloudpickle joblib jsonpickle yaml hydra cython Cython
+    fabric sh pexpect gc weakref atexit builtins dill cloudpickle jsonpickle yaml hydra cython Cython
     numba cupy torch.hub torch.jit torch.package torch.serialization torch.utils.cpp_extension
     torch.utils.collect_env torch.utils.bottleneck torch.utils.model_zoo torch.utils._config_module torch.fx
     torch._inductor torch._dynamo torch.distributed.rpc torch.multiprocessing torch.testing
@@ -100,7 +101,14 @@ _ANYWHERE = _words("""
 """)
 """Modules that count wherever in a dotted name they stand; packages call their own parts by the others."""
 
+_BUILTINS = frozenset(dir(builtins)) | _words(
+    "apply execfile file reload buffer intern coerce raw_input unichr"
+)
 _FAMILIES = re.compile(r"(?:spawn|exec|popen)(?:l|le|lp|lpe|v|ve|vp|vpe)|posix_spawnp?|\w*_spawn")
+
+
+UNKNOWN = "unknown.name"
+"""Stands for a name that a pickle puts together in a way that cannot be told without running it."""
 
 
 def plain_name(name: str) -> str:
@@ -123,8 +131,12 @@ def danger(name: str) -> Danger:
     if plain in NUMPY_SCALARS or plain in _PLAIN or _PATHS.fullmatch(plain) or _NUMPY_TYPE.fullmatch(plain):
         return "low"
     parts = plain.split(".")
-    if not all(parts) or plain == "unknown.name" or plain.startswith("copyreg.extension_"):
+    if plain == UNKNOWN:
         return "high"
+    if plain.startswith("copyreg.extension_"):
+        return "medium"  # nobody registers any, so it stands for nothing
+    if parts[0] == "builtins" and len(parts) == 2 and parts[1] not in _BUILTINS:
+        return "medium"  # there is no such name
     if not _MODULES_OF_POWER.isdisjoint(".".join(parts[:count]) for count in range(1, len(parts) + 1)):
         return "high"
     if any(part in _ANYWHERE or part.startswith("__") for part in parts[1:]):
@@ -142,6 +154,11 @@ def worst(names: Iterable[str]) -> Danger | None:
     found = {danger(name) for name in names}
     levels: tuple[Danger, ...] = ("high", "medium", "low")
     return next((level for level in levels if level in found), None)
+
+
+def certain(names: Iterable[str]) -> tuple[str, ...]:
+    """Without those that damage can feign: in a pickle that is damaged anyway, only a plain name counts."""
+    return tuple(n for n in names if n != UNKNOWN and all(part.isidentifier() for part in n.split(".")))
 
 
 def numpy_only(names: Iterable[str]) -> bool:

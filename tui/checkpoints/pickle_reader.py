@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
+from tui.checkpoints.pickle_globals import UNKNOWN
 from tui.checkpoints.tensors import Storage, Tensor, rebuilt
 
 MAX_BYTES = 64 << 20
@@ -213,6 +214,8 @@ class _Machine:
 
     def _skip(self, length: int) -> Opaque:
         """Pass over a long value; one that leads behind the end is found by the read that follows."""
+        if length > 1 << 40:
+            raise PickleDamaged("a value longer than any file", truncated=True)
         if length:
             self._stream.seek(length - 1, 1)
             self._take(1)
@@ -356,7 +359,7 @@ class _Machine:
 
     def _name(self, module: object, name: object) -> Global:
         known = isinstance(module, str) and isinstance(name, str)
-        full = f"{module}.{name}" if known else "unknown.name"  # put together at run time: nobody can tell
+        full = f"{module}.{name}" if known else UNKNOWN
         if full not in self._seen and len(self._seen) < _GLOBALS_KEPT:
             self._seen.add(full)
             self._found.globals.append(full)

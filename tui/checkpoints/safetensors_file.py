@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 from tui.checkpoints.source import Source
-from tui.checkpoints.tensors import BITS, Span
+from tui.checkpoints.tensors import BITS, Span, row_of
 
 MAX_HEADER = 100_000_000
 """The library's own limit."""
@@ -80,7 +80,7 @@ def read_safetensors(source: Source) -> Header:
 def _beyond_the_end(source: Source, length: int) -> BadSafetensors:
     """Cut inside the header, or a wrong length: the JSON tells, for a whole one ends before the file does."""
     text = source.read(8, min(source.size - 8, READ_HEADER)).decode("utf-8", "replace")
-    if text.startswith("{"):
+    if not text or text.startswith("{"):
         try:
             json.JSONDecoder().raw_decode(text[: 1 << 20])
         except (ValueError, RecursionError):
@@ -159,7 +159,7 @@ def _entry(text: str, at: int, name: str, header: Header) -> int:
         raise BadSafetensors(
             "bad_header", f"{name[:80]!r}: {bits // 8} bytes by its shape, {end - begin} by its offsets"
         )
-    row = (end - begin) // shape[0] if shape and shape[0] else end - begin
+    row = row_of(shape, end - begin)
     header.shapes[name] = tuple(shape)
     header.tensors.append(Span(name, dtype, header.start + begin, end - begin, row))
     return match.end()

@@ -97,6 +97,12 @@ class Span:
     row: int
 
 
+def row_of(shape: tuple[int, ...] | list[int], length: int) -> int:
+    """Bytes of one step of the first dimension; the whole length where that is too few to tell anything."""
+    row = length // shape[0] if len(shape) > 1 and shape[0] else length
+    return row if row >= _SHORTEST_ROW else length
+
+
 def rebuilt(name: str, arguments: tuple[object, ...], named: _Named) -> Tensor | None:
     """What `torch._utils._rebuild_tensor` and its kin would return. None: another function, or nonsense."""
     if name not in _REBUILDERS or len(arguments) < 4:
@@ -112,6 +118,7 @@ def rebuilt(name: str, arguments: tuple[object, ...], named: _Named) -> Tensor |
     return Tensor(storage, dtype, offset, shape, stride) if len(shape) == len(stride) else None
 
 
+_SHORTEST_ROW = 256
 _REBUILDERS = frozenset(
     f"torch._utils._rebuild_{end}" for end in ("tensor", "tensor_v2", "tensor_v3", "qtensor")
 )

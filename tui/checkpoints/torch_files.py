@@ -8,7 +8,7 @@ from typing import Any
 from tui.checkpoints.contents import Contents
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import Claim
-from tui.checkpoints.pickle_globals import danger, numpy_only, refused, worst
+from tui.checkpoints.pickle_globals import certain, danger, numpy_only, refused, worst
 from tui.checkpoints.pickle_reader import Pickle, PickleDamaged, PickleTooLong, read_pickle
 from tui.checkpoints.source import Source
 from tui.checkpoints.torch_legacy import BadLegacy, Legacy, read_legacy
@@ -93,7 +93,7 @@ def _weighed(
         **({"flavour": "torchscript"} if found.script else {}),
     }
     problems = () if recorded or damage else (Problem(code="crc-not-recorded", path=path),)
-    if worst(names) == "high":
+    if worst(names if damage is None else certain(names)) == "high":
         return Judged(_unsafe(path, kind, names))
     if damage is not None:
         member = getattr(damage, "member", "")
@@ -175,7 +175,7 @@ def _dangerous(source: Source, start: int) -> list[str]:
         read_pickle(source.section(start, source.size - start), found=found)
     except (PickleDamaged, PickleTooLong):
         pass
-    return found.globals if worst(refused(found.globals)) == "high" else []
+    return found.globals if worst(certain(refused(found.globals))) == "high" else []
 
 
 def judge_legacy(source: Source, path: str) -> Judged:
@@ -190,7 +190,7 @@ def judge_legacy(source: Source, path: str) -> Judged:
             return Judged(say(path, "torch_legacy", "suspicious", "huge_pickle", format="torch_legacy"))
     kind = "torch_legacy"
     names = refused(found.pickle.globals)
-    if worst(names) == "high":
+    if worst(names if damage is None else certain(names)) == "high":
         return Judged(_unsafe(path, kind, names))
     if damage is not None:
         return Judged(say(path, kind, "corrupt", damage.subtype, str(damage), format=kind))
@@ -210,23 +210,26 @@ def judge_legacy(source: Source, path: str) -> Judged:
 
 def judge_pickle(source: Source, path: str, claim: Claim | None) -> Judged | None:
     """A bare pickle, or what may be one of an old protocol; None where it is neither named nor dangerous."""
-    found, whole, long = Pickle(), False, False
+    found, damage, long = Pickle(), None, False
     try:
         read_pickle(source.section(0, source.size), found=found)
-        whole = True
-    except PickleDamaged:
-        pass
+    except PickleDamaged as bad:
+        damage = bad
     except PickleTooLong:
         long = True
     names = refused(found.globals)
     known = source.read(0, 1) == b"\x80"
-    if worst(names) == "high" and (whole or known or claim):
+    whole = damage is None and not long
+    if worst(names if whole or long else certain(names)) == "high" and (whole or known or claim):
         return Judged(_unsafe(path, "other", names).model_copy(update={"format": "pickle"}))
     if claim in ("torch", "safetensors"):
         why = "a bare pickle" if whole or known else "its first bytes are of no known format"
         return Judged(
             say(path, "safetensors" if claim == "safetensors" else "other", "corrupt", "not_torch", why)
         )
+    if damage is not None and known and claim == "pickle" and not any("joblib" in n for n in found.globals):
+        subtype = "truncated" if damage.truncated else "bad_pickle"  # joblib mixes arrays into its pickles
+        return Judged(say(path, "other", "corrupt", subtype, str(damage)))
     if long and (known or claim == "pickle"):
         problem = Problem(code="pickle-not-scanned", path=path)
         return Judged(say(path, "other", "ignore", format="pickle"), problems=(problem,))

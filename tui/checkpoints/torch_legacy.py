@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tui.checkpoints.contents import Contents, contents_of, tensors_in
 from tui.checkpoints.pickle_reader import Pickle, PickleDamaged, read_pickle
 from tui.checkpoints.source import Source
-from tui.checkpoints.tensors import BITS, Span, Storage
+from tui.checkpoints.tensors import BITS, Span, Storage, row_of
 
 _PICKLES_BEFORE = 3
 
@@ -64,7 +64,7 @@ def read_legacy(source: Source, found: Legacy) -> None:
             begin, length = start + tensor.offset * size, tensor.elements * size
         else:
             begin, length = start, tensor.storage.size or 0
-        row = length // tensor.shape[0] if tensor.shape and tensor.shape[0] else length
+        row = row_of(tensor.shape, length)
         found.contents.spans.append(Span(name, tensor.dtype, begin, length, row))
 
 

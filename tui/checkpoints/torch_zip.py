@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from tui.checkpoints.contents import Contents, contents_of, tensors_in
 from tui.checkpoints.pickle_reader import Pickle, PickleDamaged, PickleTooLong, read_pickle
 from tui.checkpoints.source import Source
-from tui.checkpoints.tensors import BITS, Span
-from tui.checkpoints.zip_directory import STORED, Directory, Member
+from tui.checkpoints.tensors import BITS, Span, row_of
+from tui.checkpoints.zip_directory import STORED, BadZip, Directory, Member
 from tui.checkpoints.zip_members import expanded
 
 _MAIN = re.compile(r"[^/]*/data\.pkl", re.DOTALL)
@@ -93,7 +93,10 @@ def _opened(source: Source, member: Member) -> io.BufferedReader | io.BytesIO:
         return source.section(member.start, member.size)
     if member.size > MAX_UNPACKED_PICKLE:
         raise PickleTooLong
-    return io.BytesIO(b"".join(bytes(block) for block in expanded(source, member)))
+    try:
+        return io.BytesIO(b"".join(bytes(block) for block in expanded(source, member)))
+    except BadZip as bad:
+        raise PickleDamaged(str(bad)) from None
 
 
 def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
@@ -115,5 +118,5 @@ def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
                 start = member.start + tensor.offset * size
             else:  # a transposed or cut view: the whole storage is looked at instead
                 start, length = member.start, member.size
-            row = length // tensor.shape[0] if tensor.shape and tensor.shape[0] else length
+            row = row_of(tensor.shape, length)
             found.contents.spans.append(Span(name, tensor.dtype, start, length, row))

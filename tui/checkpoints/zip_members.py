@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Iterator
 
@@ -51,6 +52,7 @@ def check_member(source: Source, member: Member) -> None:
         crc = zlib.crc32(block, crc)
         length += len(block)
     if crc == member.crc and length == member.size:
+        _check_descriptor(source, member)
         return
     lost = _lost_block(source, member)
     what = (
@@ -59,6 +61,19 @@ def check_member(source: Source, member: Member) -> None:
         else "its checksum differs from the recorded one"
     )
     raise BadZip("zero_block" if lost else "bitflip", what, member.name)
+
+
+def _check_descriptor(source: Source, member: Member) -> None:
+    """What a writer that did not know the checksum in advance put behind the content (APPNOTE 4.3.9)."""
+    if not member.flags & 8:
+        return
+    raw = source.read(member.start + member.packed, 24)
+    head = b"PK\x07\x08" + member.crc.to_bytes(4, "little")
+    sizes = (
+        struct.pack(form, member.packed, member.size) for form in ("<2Q", "<2L") if member.size < 1 << 32
+    )
+    if not any(raw.startswith(head + size) for size in sizes) and member.size < 1 << 32:
+        raise BadZip("bitflip", "what stands behind it differs from the directory", member.name)
 
 
 def expanded(source: Source, member: Member) -> Iterator[bytes | memoryview]:
