@@ -30,7 +30,7 @@ from tests.real import absent, need
 from tests.rig import Sshd
 from tests.rig.tmux import tmux
 from tui.actions import ACTIONS
-from tui.cli import VERBS
+from tui.cli import VERBS, main
 from tui.screens.keys import MOVES, shown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +98,17 @@ def test_every_command_is_run_by_some_test_of_this_file() -> None:
 def test_every_verb_is_told() -> None:
     table = README.partition("## Without the screen")[2].partition("\n## ")[0]
     assert {verb for verb in VERBS if f"`rgt {verb}" in README or f"`{verb}`" in table} == set(VERBS)
+
+
+def test_the_verbs_that_print_json_are_told_right(capsys: pytest.CaptureFixture[str]) -> None:
+    without = set()
+    for verb in VERBS:
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        if "--json" not in capsys.readouterr().out:
+            without.add(verb)
+    (told,) = re.findall(r"All but (.*) take `--json`", README)
+    assert set(re.findall(r"`(\w+)`", told)) == without
 
 
 @pytest.fixture
