@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui.custody.scoring.findings import examine
 from tui.model.metrics import Declaration, MetricFinding, MetricReport
 
 Rows = Sequence[Mapping[str, Any]]
@@ -42,6 +41,8 @@ def write_metrics(folder: Path, **figures: Any) -> Path:
 
 def examined(root: Path, declaration: Declaration | dict[str, Any] | None = None) -> MetricReport:
     """The reference's report."""
+    from tui.custody.scoring.findings import examine  # needs NumPy
+
     said = declaration if isinstance(declaration, Declaration) else Declaration.model_validate(declaration or {})
     return examine(root, said).report
 

@@ -7,10 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from tui.custody.scoring import detection, figures, formulas, images
+from tui.custody.scoring import figures
 from tui.custody.scoring.names import is_bookkeeping, is_count, meaning
 
 np = pytest.importorskip("numpy")
+
+from tui.custody.scoring import detection, formulas, images  # noqa: E402 - need NumPy
 
 # target down, prediction across: 3 of 4 right
 CONFUSION = np.array([[2, 1], [0, 1]])

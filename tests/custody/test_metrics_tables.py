@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from tests.custody.metric_folders import answers, examined, only, write_csv, wri
 
 np = pytest.importorskip("numpy")
 
-from tui.custody.predictions.tables import Unreadable, open_table  # noqa: E402 - needs NumPy
+from tui.custody.predictions.foreign import Unreadable  # noqa: E402 - needs NumPy
+from tui.custody.predictions.tables import open_table  # noqa: E402 - needs NumPy
+
+FORMATS = ("csv", "jsonl", "npz", "safetensors", "parquet")
 
 
 def _column(path: Path, column: str) -> list[Any]:
@@ -212,3 +216,44 @@ def test_lists_in_text_cells_are_json(tmp_path: Path) -> None:
     rows[1]["probs"] = "[0.75 0.25]"  # as NumPy prints it
     write_csv(tmp_path / "predictions.csv", rows)
     assert examined(tmp_path).metrics[0].verdict == "unreadable"
+
+
+def _write(path: Path) -> None:
+    rows = answers()
+    arrays = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    if path.suffix == ".csv":
+        write_csv(path, rows)
+    elif path.suffix == ".jsonl":
+        write_jsonl(path, rows)
+    elif path.suffix == ".npz":
+        np.savez(path, **arrays)
+    elif path.suffix == ".parquet":
+        pa: Any = pytest.importorskip("pyarrow")
+        pa.parquet.write_table(pa.table(arrays), path)
+    else:
+        safetensors: Any = pytest.importorskip("safetensors.numpy")
+        safetensors.save_file({**arrays, "id": np.arange(20)}, path)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_damage_anywhere_ends_in_a_verdict(tmp_path: Path, suffix: str) -> None:
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / f"predictions.{suffix}"
+    _write(path)
+    write_metrics(tmp_path, accuracy="0.900", samples=20)
+    assert only(examined(tmp_path)).verdict == "recomputed"
+    whole, dice = path.read_bytes(), random.Random(suffix)
+    verdicts = set()
+    for _ in range(120):
+        raw, at = bytearray(whole), dice.randrange(len(whole))
+        way = dice.randrange(3)
+        if way == 0:
+            raw[at] ^= 1 << dice.randrange(8)
+        elif way == 1:
+            del raw[at : at + dice.randrange(1, 40)]
+        else:
+            raw[at:at] = dice.randbytes(dice.randrange(1, 9))
+        path.write_bytes(raw)
+        verdicts.add(only(examined(tmp_path)).verdict)
+    assert "unreadable" in verdicts and len(verdicts) > 1

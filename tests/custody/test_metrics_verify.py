@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from tests.custody.metric_folders import answers, examined, write_csv, write_jsonl, write_metrics
 from tui.custody import child, metrics
 from tui.custody.metrics import verify_metrics
-from tui.custody.scoring.findings import Ask
+from tui.custody.scoring.asks import Ask
 from tui.model.failure import Failure
 from tui.model.metrics import Declaration, MetricReport
 
@@ -182,6 +183,35 @@ def test_a_reader_that_dies_is_an_unknown_and_takes_nothing_with_it(
     monkeypatch.setattr(metrics, "MEMORY", 64 << 20)  # not even NumPy fits
     report = verify_metrics(tmp_path)
     assert report.outcome == "incomplete" and report.problems[0].code == "predictions-unreadable"
+
+
+def test_without_numpy_each_figure_is_said_to_be_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "predictions.csv", answers())
+    write_metrics(tmp_path, accuracy="0.900")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    report = verify_metrics(tmp_path)
+    assert [(m.verdict, m.recomputed) for m in report.metrics] == [("unreadable", None)]
+    assert "NumPy is not installed" in report.problems[0].detail and report.outcome == "incomplete"
+
+
+def test_asking_needs_no_numpy() -> None:
+    program = "import sys, tui.custody.metrics; sys.exit('numpy' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+
+
+def test_one_implementation_alone_is_said_to_be_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "predictions.csv", answers())
+    write_metrics(tmp_path, accuracy="0.900", samples=20)
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "torchmetrics" else there(name)
+    )
+    report = verify_metrics(tmp_path)
+    assert [p.code for p in report.problems] == ["second-opinion-missing"] and report.outcome == "accepted"
 
 
 def test_it_stops_when_told(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tui.custody.child import Ended, Limits, run_own
 from tui.custody.evaluator import EvaluatorFailed, evaluate
+from tui.custody.scoring.asks import Ask, Examined
+from tui.custody.scoring.claims import Claims, collect_claims, unread
 from tui.custody.scoring.figures import agrees, decimal_text, same
-from tui.custody.scoring.findings import Ask, Examined
 from tui.custody.table import read_table
 from tui.model.failure import Exit, Failure
 from tui.model.metrics import Declaration, MetricFinding, MetricProblem, MetricReport
@@ -113,14 +114,18 @@ class _Work:
         self._problems: list[MetricProblem] = []
 
     def report(self) -> MetricReport:
-        missing = next((name for name in ("numpy",) if importlib.util.find_spec(name) is None), None)
-        if missing is not None:
-            return self._nothing(f"{missing} is not installed, so nothing could be recomputed: {_INSTALL}")
+        claims = collect_claims(self._root, self._declaration)
+        if not claims.claims:
+            return MetricReport(problems=tuple(claims.problems), notes=tuple(claims.notes))
+        if importlib.util.find_spec("numpy") is None:
+            return self._nothing(
+                claims, f"NumPy is not installed, so nothing could be recomputed: {_INSTALL}"
+            )
         ended, answer = self._ask("examine")
         try:
             examined = Examined.model_validate(answer)
         except ValidationError:
-            return self._nothing(f"The predictions could not be read: {_why(ended)}.")
+            return self._nothing(claims, f"the predictions could not be read: {_why(ended)}")
         findings = list(examined.report.metrics)
         self._second(findings, examined.asks)
         self._own_evaluator(findings)
@@ -130,8 +135,12 @@ class _Work:
             notes=examined.report.notes,
         )
 
-    def _nothing(self, why: str) -> MetricReport:
-        return MetricReport(problems=(MetricProblem(code="predictions-unreadable", detail=why),))
+    @staticmethod
+    def _nothing(claims: Claims, why: str) -> MetricReport:
+        problem = MetricProblem(code="predictions-unreadable", detail=f"{why[:1].upper()}{why[1:]}.")
+        return MetricReport(
+            metrics=unread(claims, why), problems=(*claims.problems, problem), notes=tuple(claims.notes)
+        )
 
     def _ask(self, what: str, asks: Sequence[Ask] = ()) -> tuple[Ended, Any]:
         request = {

@@ -16,7 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from tui.custody.predictions.tables import BATCH_BYTES, BATCH_ROWS, Batch, Unreadable, check_columns
+from tui.custody.predictions.foreign import Unreadable
+from tui.custody.predictions.tables import BATCH_BYTES, BATCH_ROWS, Batch, check_columns
 
 ROW_BYTES = 1 << 30
 HEADER_BYTES = 100_000_000

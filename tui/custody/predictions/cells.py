@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tui.custody.predictions.tables import Unreadable
+from tui.custody.predictions.foreign import Unreadable
 
 LABELS = 200_000
 """Distinct labels a column may hold before it is taken for something else."""
@@ -180,13 +180,14 @@ def _parsed(texts: list[str]) -> tuple[Any, float]:
     if texts[0].lstrip().startswith("["):
         return regular(texts), 0.0
     decimals = -400
+    texts = [text.strip() for text in texts]
     for text in texts:
-        match = _DECIMAL.match(text.strip())
+        match = _DECIMAL.match(text)
         if match is None:
-            if text.strip().lower() in _SPECIAL:
+            if text.lower() in _SPECIAL:
                 continue
             raise Unreadable("a column of numbers holds text") from None
-        mantissa = text.strip().lower().partition("e")[0]
+        mantissa = text.lower().partition("e")[0]
         decimals = max(decimals, len(mantissa.partition(".")[2]) - int(match[1] or 0))
     values = np.array([float(text) for text in texts])
     return values, (0.5 * 10.0**-decimals if 0 < decimals < 300 else 0.0)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tui.custody.predictions.tables import BATCH_BYTES, BATCH_ROWS, Batch, Unreadable, check_columns, objects
+from tui.custody.predictions.foreign import Unreadable
+from tui.custody.predictions.tables import BATCH_BYTES, BATCH_ROWS, Batch, check_columns, objects
 
 GROUP_BYTES = 4 << 30
 """Largest row group that is opened: a reader must hold a group's column at once."""

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tui.custody.predictions.cells import id_texts
+from tui.custody.predictions.foreign import Unreadable, parse_json, text_lines
 from tui.custody.predictions.roles import recognise
-from tui.custody.predictions.tables import Unreadable, open_table, parse_json, text_lines
+from tui.custody.predictions.tables import open_table
 
 SAMPLES = 100_000_000
 SHOWN = 3

@@ -10,27 +10,22 @@ else Python objects (text, None for a missing value, lists or arrays of numbers)
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from tui.custody.predictions.foreign import Unreadable, parse_json, text_lines
+
 BATCH_ROWS = 16_384
-BATCH_BYTES = 64 << 20
-LINE_BYTES = 16 << 20
-"""Longest line of a text format. A row of logits over a vocabulary has a few megabytes."""
+BATCH_BYTES = 16 << 20
 JSON_BYTES = 64 << 20
 """Largest file of the one format that cannot be read in pieces."""
 COLUMNS = 20_000
 PEEK_ROWS = 200
 
 Batch = dict[str, Any]
-
-
-class Unreadable(Exception):
-    """A prediction file is not what its name says, in one sentence."""
 
 
 class Table(Protocol):
@@ -97,28 +92,6 @@ def objects(values: Sequence[Any]) -> Any:
     for index, value in enumerate(values):
         array[index] = value
     return array
-
-
-def text_lines(path: Path, name: str) -> Iterator[str]:
-    """Lines of a UTF-8 file, each bounded; a byte order mark is dropped.
-
-    Raises:
-        Unreadable: a line is too long or no UTF-8.
-    """
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LINE_BYTES + 1):
-                number += 1
-                if len(line) > LINE_BYTES:
-                    raise Unreadable(f"line {number} of {name} is longer than {LINE_BYTES >> 20} MiB")
-                try:
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise Unreadable(f"line {number} of {name} is not UTF-8") from None
-                yield text
-    except OSError as error:
-        raise Unreadable(f"{name} cannot be read ({error.strerror})") from None
 
 
 class DelimitedTable:
@@ -220,31 +193,6 @@ class JsonTable:
                 rows = []
         if rows:
             yield _by_column(columns, rows)
-
-
-def parse_json(raw: str | bytes, where: str, *, numbers: Any = None) -> Any:
-    """A foreign JSON value. A key that stands twice is refused: readers would differ in what they see.
-
-    Args:
-        where: what it is, for the sentence.
-        numbers: makes a number of its digits; by default Python's.
-
-    Raises:
-        Unreadable: it is damaged, too deep or holds a key twice.
-    """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise Unreadable(f"{where} holds a key twice")
-        return found
-
-    try:
-        return json.loads(
-            raw, object_pairs_hook=once, parse_float=numbers, parse_int=numbers, parse_constant=numbers
-        )
-    except (ValueError, RecursionError):
-        raise Unreadable(f"{where} is not valid JSON") from None
 
 
 def _by_column(columns: Sequence[str], rows: list[list[Any]]) -> Batch:

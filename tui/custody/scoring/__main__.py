@@ -24,7 +24,8 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any], root: Path, declaration: Declaration) -> Any:
-    from tui.custody.scoring.findings import Ask, examine
+    from tui.custody.scoring.asks import Ask
+    from tui.custody.scoring.findings import examine
 
     if request["what"] == "examine":
         return examine(root, declaration).model_dump(mode="json")

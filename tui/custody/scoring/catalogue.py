@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from tui.custody.scoring import formulas
-from tui.custody.scoring.array_collectors import VOID, Errors, ImageQuality, Masks, Scenes, Tokens
+from tui.custody.scoring.array_collectors import Errors, Scenes, Tokens
 from tui.custody.scoring.class_collectors import LabelCounts, ScoreMatrix, TargetScores
 from tui.custody.scoring.collecting import Collector, Params
 from tui.custody.scoring.detection import COCO_THRESHOLDS, mean_average_precision
 from tui.custody.scoring.figures import Figure, Undecided
 from tui.custody.scoring.formulas import mean
+from tui.custody.scoring.image_collectors import VOID, ImageQuality, Masks
 from tui.custody.scoring.images import Window
 from tui.model.metrics import Average
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tui.custody.predictions.files import Source, declared_source, folders, inside, recognised_sources, shown
 from tui.custody.scoring.names import Meaning, is_bookkeeping, is_count, meaning
 from tui.custody.scoring.reported import METRICS_FILE, BadMetrics, MetricsFile, Reported, read_metrics
-from tui.model.metrics import Declaration, DeclaredMetric, MetricProblem
+from tui.model.metrics import Declaration, DeclaredMetric, MetricFinding, MetricProblem
 
 SOURCES = 2_000
 MOST_SAMPLES = 10**12
@@ -213,3 +213,28 @@ def _near(figure: Reported, folder: str, sources: dict[str, Source]) -> list[Sou
         return named
     here = [source for source in below if source.folder == folder]
     return here or (below if len(below) == 1 else [])
+
+
+def reported_text(value: Decimal) -> str:
+    """A reported figure as it was written, of bounded length."""
+    text = str(value)
+    return text if len(text) <= 64 else f"{value:.16e}"
+
+
+def unread(claims: Claims, why: str) -> tuple[MetricFinding, ...]:
+    """Findings for a run whose predictions could not be read at all."""
+    return tuple(
+        MetricFinding(
+            name=claim.reported.name,
+            reported=reported_text(claim.reported.value),
+            recomputed=None,
+            direction=claim.meaning.direction,
+            verdict="unreadable",
+            detail=why,
+            predictions=claim.source,
+            file=claim.file,
+            required=claim.declared is not None,
+        )
+        for claim in claims.claims
+        if claim.reported.value is not None
+    )

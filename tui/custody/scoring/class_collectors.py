@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tui.custody.predictions.cells import Labels
-from tui.custody.predictions.tables import Batch, Unreadable
+from tui.custody.predictions.foreign import Unreadable
+from tui.custody.predictions.tables import Batch
 from tui.custody.scoring.collecting import Collector, Params, Scheme, ScoreReader, Tally, softmax_logs
 from tui.custody.scoring.figures import Undecided
 
@@ -27,7 +28,7 @@ class LabelCounts(Collector):
         self._witness: ScoreWitness | None = None
         scored = scheme.roles.scores is not None or scheme.roles.logits is not None
         if scored and (scheme.roles.prediction is None or params.threshold is not None):
-            self._reader = ScoreReader(scheme)
+            self._reader = scheme.score_reader()
             self.columns = (self._target, *self._reader.columns)
         else:
             self.columns = (self._target, scheme.column("prediction"))
@@ -45,7 +46,7 @@ class LabelCounts(Collector):
         if predictions is not None and predictions.dtype != object and predictions.ndim == 2:
             targets = batch[self._target]
             if targets.ndim == 1:  # a matrix of scores stands in the prediction column
-                self._reader = ScoreReader(self._scheme)
+                self._reader = self._scheme.score_reader()
         if self._reader is not None:
             self._add_scores(self._reader, batch)
         else:
@@ -190,7 +191,7 @@ class ScoreWitness:
     """
 
     def __init__(self, scheme: Scheme) -> None:
-        self.reader = ScoreReader(scheme)
+        self.reader = scheme.score_reader()
         self._able = True
         self._rows = self._apart = 0
         self._lowest_positive, self._highest_negative = np.inf, -np.inf
@@ -235,7 +236,7 @@ class TargetScores(Collector):
 
     def __init__(self, scheme: Scheme, params: Params) -> None:
         self._target = scheme.column("target")
-        self.reader = ScoreReader(scheme)
+        self.reader = scheme.score_reader()
         self.columns = (self._target, *self.reader.columns)
         self.tally = Tally()
         self._clamp = params.clamp
@@ -298,7 +299,7 @@ class ScoreMatrix(Collector):
 
     def __init__(self, scheme: Scheme, params: Params) -> None:
         self._target = scheme.column("target")
-        self.reader = ScoreReader(scheme)
+        self.reader = scheme.score_reader()
         self.columns = (self._target, *self.reader.columns)
         self.tally = Tally()
         self._scores: list[Any] = []

@@ -36,15 +36,26 @@ class Params:
         return cls(**{name: getattr(declared, name) for name in cls.__dataclass_fields__})
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Scheme:
-    """How the columns of one population are read."""
+    """How the columns of one population are read. All collectors share one reader of scores."""
 
     roles: Roles
     classes: tuple[str, ...] | None = None
     positive: str | None = None
     ground_truth: bool = True
     prediction_declared: bool = False
+    _reader: ScoreReader | None = None
+
+    def score_reader(self) -> ScoreReader:
+        """The reader of its scores.
+
+        Raises:
+            Undecided: no column is plainly a score.
+        """
+        if self._reader is None:
+            self._reader = ScoreReader(self)
+        return self._reader
 
     def column(self, role: str) -> str:
         """The column of a role.
@@ -152,6 +163,7 @@ class ScoreReader:
     labels: Labels = field(default_factory=Labels)
     width: int = 0
     unbounded: bool = False
+    _last: tuple[Batch, Numbers] | None = None
 
     def __post_init__(self) -> None:
         roles = self.scheme.roles
@@ -177,6 +189,11 @@ class ScoreReader:
         Raises:
             Undecided: a row is no vector of scores.
         """
+        if self._last is None or self._last[0] is not batch:
+            self._last = (batch, self._read(batch))
+        return self._last[1]
+
+    def _read(self, batch: Batch) -> Numbers:
         if len(self.columns) > 1:
             scores = stacked([batch[column] for column in self.columns])
         else:

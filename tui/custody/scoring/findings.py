@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 
 from tui.custody.predictions.cells import label
 from tui.custody.predictions.files import Source
-from tui.custody.scoring.array_collectors import ImageQuality, Masks, Stored, Tokens
-from tui.custody.scoring.claims import Claim, Claims, collect_claims
+from tui.custody.scoring.array_collectors import Stored, Tokens
+from tui.custody.scoring.asks import Ask, Examined
+from tui.custody.scoring.claims import Claim, Claims, collect_claims, reported_text
 from tui.custody.scoring.collecting import Params
 from tui.custody.scoring.figures import Figure, Undecided, decimal_text, judge, same
 from tui.custody.scoring.formulas import mean
+from tui.custody.scoring.image_collectors import ImageQuality, Masks
 from tui.custody.scoring.names import FRACTIONS, KNOWN_DIRECTIONS
 from tui.custody.scoring.recompute import Computed, Recomputed, Wanted, recompute
 from tui.model.metrics import (
     Declaration,
     Direction,
-    Frozen,
     MetricFinding,
     MetricProblem,
     MetricReport,
@@ -32,37 +32,6 @@ from tui.model.metrics import (
 ROW_SLACK = 1e-3
 """How far a stored per-sample score may be from the recomputed one, relative above one."""
 _BLOCKING: tuple[Verdict, ...] = ("population-incomplete", "no-ground-truth")
-
-
-class Ask(Frozen):
-    """A figure the second implementation is asked for.
-
-    Attributes:
-        finding: its place in the report.
-        source: name of the population.
-        what: a definition's `second` name.
-        first: the reference's figure.
-        scale: 100 where the finding shows percent.
-    """
-
-    finding: int
-    source: str
-    what: str
-    first: float
-    scale: int = 1
-    k: int | None = None
-    ignore: int | None = None
-    data_range: float | None = None
-    clamp: float | None = None
-    threshold: float | None = None
-    classes: int | None = None
-
-
-class Examined(Frozen):
-    """The reference's report, and what the second implementation should be asked."""
-
-    report: MetricReport
-    asks: tuple[Ask, ...] = ()
 
 
 def examine(root: Path, declaration: Declaration) -> Examined:
@@ -159,7 +128,7 @@ def _finding(
     whole = result is not None and result.population is not None
     finding = MetricFinding(
         name=claim.reported.name,
-        reported=None if claim.reported.value is None else _reported_text(claim.reported.value),
+        reported=None if claim.reported.value is None else reported_text(claim.reported.value),
         recomputed=None if found.value is None else decimal_text(found.value * scale),
         direction=direction,
         verdict=found.verdict,
@@ -176,11 +145,6 @@ def _finding(
 
 def _direction(claim: Claim) -> Direction | None:
     return claim.meaning.direction or KNOWN_DIRECTIONS.get(claim.meaning.plain)
-
-
-def _reported_text(value: Decimal) -> str:
-    text = str(value)
-    return text if len(text) <= 64 else f"{value:.16e}"
 
 
 def _scale(claim: Claim) -> int:

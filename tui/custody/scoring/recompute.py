@@ -11,9 +11,10 @@ import numpy as np
 
 from tui.custody.predictions.cells import id_texts, label
 from tui.custody.predictions.files import Source
+from tui.custody.predictions.foreign import Unreadable
 from tui.custody.predictions.population import Ids, PopulationCheck, check_population, declared_ids, ids_of
 from tui.custody.predictions.roles import BOXES, plain_name, recognise
-from tui.custody.predictions.tables import Batch, Table, Unreadable, open_table
+from tui.custody.predictions.tables import Batch, Table, open_table
 from tui.custody.scoring.array_collectors import Stored
 from tui.custody.scoring.catalogue import Definition, definitions
 from tui.custody.scoring.class_collectors import LabelCounts

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.custody.predictions.files import shown
+from tui.custody.predictions.foreign import Unreadable, parse_json
 
 METRICS_FILE = "metrics.json"
 FILE_BYTES = 4 << 20
@@ -78,8 +79,6 @@ def figures_of(raw: bytes, name: str) -> MetricsFile:
     Raises:
         BadMetrics: see `read_metrics`.
     """
-    from tui.custody.predictions.tables import Unreadable, parse_json
-
     try:
         tree = parse_json(raw.removeprefix(b"\xef\xbb\xbf"), name, numbers=_decimal)
     except Unreadable as error:

@@ -22,11 +22,12 @@ from torchmetrics.classification import MulticlassJaccardIndex
 from torchmetrics.functional.text import perplexity
 
 from tui.custody.predictions.cells import Labels, id_text, label, numbers, ragged
-from tui.custody.predictions.tables import Batch, Unreadable
+from tui.custody.predictions.foreign import Unreadable
+from tui.custody.predictions.tables import Batch
+from tui.custody.scoring.asks import Ask
 from tui.custody.scoring.claims import collect_claims
 from tui.custody.scoring.collecting import ScoreReader
 from tui.custody.scoring.figures import Undecided
-from tui.custody.scoring.findings import Ask
 from tui.custody.scoring.recompute import Opened, open_source
 from tui.model.metrics import Declaration
 
@@ -67,12 +68,12 @@ def _labels(opened: Opened, ask: Ask) -> tuple[Any, Any, int, list[str]]:
     actual: list[Any] = []
     reader = None
     if scheme.roles.prediction is None or ask.threshold is not None:
-        reader = ScoreReader(scheme)
+        reader = scheme.score_reader()
     columns = (target, *(reader.columns if reader else (scheme.column("prediction"),)))
     for batch in opened.batches(columns):
         guess = batch[columns[1]]
         if reader is None and guess.dtype != object and guess.ndim == 2 and batch[target].ndim == 1:
-            reader = ScoreReader(scheme)
+            reader = scheme.score_reader()
         if reader is None:
             actual.append(book.codes(_flat(batch[target])))
             predicted.append(book.codes(_flat(guess)))
@@ -132,7 +133,7 @@ def _averaged(measure: str, average: str) -> Callable[[Opened, Ask], Any]:
 
 
 def _scores(opened: Opened) -> tuple[Any, Any, ScoreReader]:
-    reader = ScoreReader(opened.scheme)
+    reader = opened.scheme.score_reader()
     target = opened.scheme.column("target")
     values: list[Any] = []
     places: list[Any] = []
