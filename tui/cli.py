@@ -48,6 +48,12 @@ VERBS: dict[str, Verb] = {
     "roster": Verb("custody", "what of a run must survive, and what else would be destroyed"),
     "digest": Verb("custody", "SHA-256 of every artifact of a run, computed on the box"),
     "verify": Verb("verify", "check a folder's digests, checkpoints and metrics; no box needed"),
+    "hold": Verb("hold", "block everything irreversible for a box, with a reason"),
+    "unhold": Verb("hold", "let a held box go again"),
+    "stop": Verb("down", "end a box's bill and keep its disks, where the platform does that"),
+    "down": Verb("down", "destroy a box, once everything is proven safe and you typed the phrase"),
+    "receipts": Verb("receipts", "what was done, and whether the record of it is whole"),
+    "evidence": Verb("receipts", "what of a run is usable and how surely, then what is residual"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }

@@ -92,10 +92,18 @@ async def begin(
             "nonce": order.approval.nonce if order.approval else None,
         },
     )
-    answer = "You do it." if in_box is None else await in_box()
+    answer = "You do it." if in_box is None else await _words(in_box)
     journal.add("answered", {"verb": order.verb, "refused": False, "answer": answer[:400]})
     waiting = _waiting(plane, order, answer, clock()).model_copy(update={"gaps": gaps})
     return settle(journal, ledger, order, waiting)
+
+
+async def _words(in_box: Callable[[], Awaitable[str]]) -> str:
+    """What came of the verb in the box. That it could not be reached any more is an answer, too."""
+    try:
+        return await in_box()
+    except Failure as failure:
+        return failure.what
 
 
 def attest(

@@ -1,0 +1,84 @@
+"""The one look at a box just before a verb, over a connection of its own: an old one proves no new login."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tui.box.transport import Transport
+from tui.custody.by_hand import run_in_box
+from tui.custody.leftovers import Decision
+from tui.custody.order import Before
+from tui.custody.preflight import compared, idle, unreached
+from tui.custody.roster import Wanted, take_roster
+from tui.fleet import settings
+from tui.fleet.paths import Paths
+from tui.model.custody import Roster
+from tui.model.failure import Failure
+from tui.model.instance import Instance
+from tui.verbs.errand import Errand, moment, victim_of
+from tui.verbs.terminal_asker import TerminalAsker
+from tui.verbs.wiring import dialer
+from tui.workers.box import BoxTransport
+from tui.workers.once import take
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLook:
+    """Looks at one box.
+
+    Attributes:
+        errand, proven: the run and the roster that its proof was made from; None where nothing is compared.
+    """
+
+    where: Paths
+    instance: Instance
+    errand: Errand | None = None
+    proven: Roster | None = None
+
+    async def __call__(self) -> Before:
+        """Is it idle, and still what was proven? Whatever goes wrong means that nobody knows."""
+        try:
+            transport = await self._connect()
+        except (Failure, TimeoutError) as error:
+            return unreached(error if isinstance(error, Failure) else f"{self.instance.name}: {error}")
+        try:
+            return await self._look(transport)
+        except (Failure, TimeoutError) as error:
+            return unreached(error if isinstance(error, Failure) else f"{self.instance.name}: {error}")
+        finally:
+            await transport.close()
+
+    async def in_box(self, command: str) -> str:
+        """Send the verb on the box itself; what came of it, in words. Raises Failure: it was not reached."""
+        transport = await self._connect()
+        try:
+            return await run_in_box(transport, command)
+        finally:
+            await transport.close()
+
+    async def _connect(self) -> BoxTransport:
+        return await dialer(self.where, asker=TerminalAsker())(self.instance)
+
+    async def _look(self, transport: Transport) -> Before:
+        runs = tuple(r for r in settings.load(self.where.fleet_file).runs if r.box == self.instance.name)
+        telemetry = await take(transport, self.instance.mounts, runs, time.time)
+        before = idle(telemetry, getattr(transport, "host_key", None) or None)
+        if self.errand is None or self.proven is None:
+            return before
+        proven = self.proven
+        decisions = {
+            one.group: Decision(one.decision, one.reason)
+            for one in proven.leftovers
+            if one.decision is not None
+        }
+        now = await take_roster(
+            transport,
+            Wanted(proven.run, proven.root, self.errand.table),
+            await victim_of(self.instance, transport),
+            proven.verb,
+            proven.tiers,
+            decisions,
+            moment(),
+        )
+        return compared(before, proven, now)
