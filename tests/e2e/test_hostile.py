@@ -141,3 +141,54 @@ def test_a_wrong_theme_in_the_settings_does_not_stop_the_watch(home: Home, box: 
     with tmux(100, 24) as pane:
         start(pane, home, "--theme", "nope")
         pane.wait_for(r"EXIT=2")
+
+
+@pytest.fixture
+def locked(home: Home, sshd: Sshd) -> str:
+    """A box that takes a key with a passphrase; gives the passphrase."""
+    key = sshd.new_client_key("locked", passphrase="sesam öffne")
+    sshd.authorize(key.with_suffix(".pub").read_text())
+    command = f"ssh -p {sshd.port} -i {key} {sshd.user}@{sshd.host}"
+    assert home.rgt("add", command, "--name", "box-a").returncode == 0
+    return "sesam öffne"
+
+
+def test_a_passphrase_is_asked_on_the_terminal_and_ctrl_c_takes_the_question_back(
+    home: Home, locked: str
+) -> None:
+    with tmux(100, 24) as pane:
+        start(pane, home, "probe", "box-a")
+        pane.wait_for(r"Passphrase for")
+        pane.keys("C-c")
+        pane.wait_for(r"EXIT=130")
+    with tmux(100, 24) as pane:
+        start(pane, home, "probe", "box-a")
+        pane.wait_for(r"Passphrase for")
+        pane.type("wrong\n")
+        pane.wait_for(r"Wrong passphrase")
+        pane.type(f"{locked}\n")
+        screen = pane.wait_for(r"EXIT=[014]")
+        assert "sesam" not in screen
+        assert "wrong" not in screen
+        assert "disk /" in screen
+
+
+def test_a_passphrase_is_typed_on_screen_and_kept_over_a_cut(home: Home, locked: str, sshd: Sshd) -> None:
+    with tmux(100, 24) as pane:
+        start(pane, home)
+        pane.wait_for(r"needs password")
+        pane.keys("Enter")
+        pane.wait_for(r"esc cancels")
+        pane.type("q:?A!")  # keys that mean something elsewhere
+        pane.wait_for(r"•••••")
+        pane.keys("Enter")
+        pane.wait_for(r"Wrong passphrase")
+        pane.keys("Enter")
+        pane.wait_for(r"esc cancels")
+        pane.type(locked)
+        pane.keys("Enter")
+        pane.wait_for(r"box-a .*● running")
+        assert sshd.kill_sessions()
+        time.sleep(1)
+        pane.wait_for(r"box-a .*● running")
+        assert "asks" not in pane.screen()

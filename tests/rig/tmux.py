@@ -37,9 +37,9 @@ class Tmux:
         return done.stdout
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start a program in the pane; when it ends, the pane stays and shows its exit code."""
+        """Start a program; when it ends, also by ctrl+c, the pane stays and shows its exit code."""
         pairs = " ".join(f"{k}={shlex.quote(v)}" for k, v in environment.items())
-        line = f"env {pairs} {shlex.join(command)}; printf '\\nEXIT=%s\\n' $?; exec sleep 1000"
+        line = f"trap : INT; env {pairs} {shlex.join(command)}; printf '\\nEXIT=%s\\n' $?; exec sleep 1000"
         size = ("-x", str(self.columns), "-y", str(self.rows))
         self.call("new-session", "-d", "-s", "t", *size, "/bin/sh", "-c", line)
 
