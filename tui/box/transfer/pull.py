@@ -43,6 +43,8 @@ CDPATH= cd -- "$1" || exit 3
 exec dd if="./$2" bs=262144 skip="$3"
 """
 
+_IS_THERE = 'CDPATH= cd -- "$1" && [ -e "./$2" ]'
+
 # -h: the bytes behind a link, as the hash was taken of. Names come NUL-terminated and start with "./", so
 # that none is an option. Without GNU tar, xargs may start tar several times: archives in a row.
 _TAR = """\
@@ -268,12 +270,29 @@ class _Pull:
 
         try:
             await self._flow(channel, put, count, lambda: over)
-            return _end_of(channel, wanted, part.offset, over)
+            return await self._end_of(channel, wanted, part.offset, over)
         except (LinkLost, TimeoutError):
             await self._line.lost(transport)
             raise
         finally:
             await channel.close()
+
+    async def _end_of(self, channel: Channel, wanted: Wanted, offset: int, over: bool) -> Problem | None:
+        """What the end of a stream says about the file on the box. Raises LinkLost, TimeoutError."""
+        if over:
+            return Problem(wanted.path, "source-changed", "it has grown since it was hashed")
+        if offset == wanted.size:
+            return None
+        if not channel.exit:
+            return Problem(wanted.path, "source-changed", "it has shrunk since it was hashed")
+        said = bytes(getattr(channel, "stderr", b""))
+        there = await self._line.run(
+            Script(_IS_THERE, (self._root, wanted.path), why="is the file still there?")
+        )
+        if there.exit != 0:
+            return Problem(wanted.path, "source-gone", "it is not there any more")
+        reason = next((line for line in said.splitlines() if b"dd: " in line), b"it can't be read")
+        return Problem(wanted.path, "source-unreadable", safe(reason.rpartition(b": ")[2], 200))
 
     # --- many small files ---------------------------------------------------------------------------------
 
@@ -410,21 +429,6 @@ async def _read(channel: Channel, watch: StallWatch) -> bytes:
             return await channel.read(_READ)
     except TimeoutError:
         raise Stalled("Nothing arrived for a while, and the link did not say that it was lost.") from None
-
-
-def _end_of(channel: Channel, wanted: Wanted, offset: int, over: bool) -> Problem | None:
-    """What the end of a stream says about the file on the box."""
-    if over:
-        return Problem(wanted.path, "source-changed", "it has grown since it was hashed")
-    if offset == wanted.size:
-        return None
-    said = bytes(getattr(channel, "stderr", b""))
-    if not channel.exit:
-        return Problem(wanted.path, "source-changed", "it has shrunk since it was hashed")
-    if b"No such file" in said or channel.exit == 3:
-        return Problem(wanted.path, "source-gone", "it is not there any more")
-    reason = next((line for line in said.splitlines() if b":" in line), b"it can't be read")
-    return Problem(wanted.path, "source-unreadable", safe(reason.rpartition(b": ")[2], 200))
 
 
 def _names_below(folder: Path) -> set[str]:
