@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-_WIDTHS = (60, 14, 14, 7, 10)
+_WIDTHS = (60, 16, 16, 8, 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def unmeasured(what: str, why: str) -> Row:
 
 def line(row: Row) -> str:
     """The row as a line of the table, with its note below."""
-    ratio = "" if row.ratio is None else f"{row.ratio:.2f} ×"
+    ratio = "" if row.ratio is None else f"{row.ratio:.3g} ×"
     met = {True: "yes", False: "NO", None: ""}[row.met]
     cells = (row.what, row.ours, row.peer, ratio, row.goal)
     first = "  ".join(
@@ -88,8 +88,8 @@ def line(row: Row) -> str:
 
 
 def heading() -> str:
-    head = line(Row("figure", "ours", "peer", goal="goal")).replace("  ", "  ")
-    return f"{head.ljust(sum(_WIDTHS) + 10)}  met\n{'─' * (sum(_WIDTHS) + 15)}"
+    head = line(Row("figure", "ours", "peer", goal="goal"))
+    return f"{head.ljust(sum(_WIDTHS) + 8)}  met\n{'─' * (sum(_WIDTHS) + 13)}"
 
 
 def _cell(text: str, width: int, place: int) -> str:
