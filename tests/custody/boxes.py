@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Awaitable, Callable
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from tests.real import need
+from tests.real import absent, need
 from tui.box.local import LocalChannel, LocalTransport
 from tui.box.transport import Completed, Script
 
@@ -64,3 +69,43 @@ def busybox(folder: Path) -> Through:
         if not link.exists():
             link.symlink_to(program)
     return Through([str(folder / "sh")], str(folder))
+
+
+@contextlib.contextmanager
+def everyones_folder() -> Iterator[Path]:
+    """A folder that any user may enter; pytest's own are closed, and other runs of it close them again."""
+    folder = Path(tempfile.mkdtemp(prefix="rgt-custody-"))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def stranger() -> Through:
+    """A login that may read only what everyone may; needs root to become it."""
+    if os.geteuid() != 0:
+        absent("becoming somebody else needs root")
+    box = gnu()
+    box.shell = [need("setpriv")["setpriv"], "--reuid=65534", "--clear-groups", *box.shell]
+    return box
+
+
+def small_root(folder: Path) -> Through:
+    """A box whose whole system is BusyBox below `folder`; needs root for chroot."""
+    if os.geteuid() != 0:
+        absent("chroot needs root")
+    tools = need("busybox", "chroot", "ldd")
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(tools["busybox"], folder / "bin" / "busybox")
+    for tool in _BUSYBOX_TOOLS.split():
+        (folder / "bin" / tool).symlink_to("busybox")
+    told = subprocess.run(
+        [tools["ldd"], tools["busybox"]], capture_output=True, text=True, check=False
+    ).stdout
+    for library in [word for word in told.split() if word.startswith("/")]:
+        (folder / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, folder / library[1:])
+    (folder / "dev").mkdir()
+    os.mknod(folder / "dev" / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    return Through([tools["chroot"], str(folder), "/bin/sh"], "/bin")

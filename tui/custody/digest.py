@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -105,20 +105,15 @@ class _Work:
         return await look_again(self.transport, self.roster.root, paths)
 
     async def run(self) -> None:
-        expected = {one.path: one for one in self.roster.artifacts}
-        before = await self.settled(list(expected))
-        there = {entry.path: entry for entry in before.entries}
-        for path, one in expected.items():
-            self.check(one, there.get(path))
-        left = [there[path] for path in expected if path not in self.bad]
-        left = [entry for entry in left if not self.resume(entry)]
+        before = await self.settled([one.path for one in self.roster.artifacts])
+        left = await asyncio.to_thread(self.to_hash, before)
         self.meter.show()
         for _ in range(_ROUNDS):
             if not left:
                 return
             found = await self.hash(left)
             after = await self.look([entry.path for entry in left])
-            left = self.accepted(left, after, before.taken_s, found, expected)
+            left = await asyncio.to_thread(self.accepted, left, after, before.taken_s, found)
             if left:
                 before = await self.settled([entry.path for entry in left])
                 now = {entry.path: entry for entry in before.entries}
@@ -135,6 +130,14 @@ class _Work:
             seen = await self.look(paths)
         self.racy = {entry.path for entry in seen.entries if _fresh(entry, seen.taken_s)}
         return seen
+
+    def to_hash(self, before: Listing) -> list[Entry]:
+        """The files that are what the roster saw and whose digest is not known from an earlier attempt."""
+        there = {entry.path: entry for entry in before.entries}
+        for one in self.roster.artifacts:
+            self.check(one, there.get(one.path))
+        left = [there[one.path] for one in self.roster.artifacts if one.path not in self.bad]
+        return [entry for entry in left if not self.resume(entry)]
 
     def check(self, one: Artifact, entry: Entry | None) -> None:
         """Whether a file still is what the roster saw."""
@@ -189,7 +192,6 @@ class _Work:
         after: Listing,
         looked_s: int,
         found: dict[str, Known],
-        expected: dict[str, Artifact],
     ) -> list[Entry]:
         """Accept what stood still from before its bytes were read until now; returns what to read again."""
         again = []
@@ -244,8 +246,7 @@ async def digest_on_box(
     meter = _Meter(total, len(roster.artifacts), hasher.tool, progress, clock)
     work = _Work(transport, roster, hasher, meter, journal, sleep)
     await work.run()
-    files = tuple(_hashed(work.digests, roster.artifacts))
-    text = manifest.render(manifest.Line(one.path, one.sha256.removeprefix("sha256:")) for one in files)
+    files, text = await asyncio.to_thread(_written, work.digests, roster.artifacts)
     report = DigestReport(
         roster=roster.digest,
         files=files,
@@ -256,17 +257,24 @@ async def digest_on_box(
     return report, text
 
 
-def _hashed(digests: dict[str, tuple[Entry, Known]], artifacts: Iterable[Artifact]) -> Iterable[HashedFile]:
-    for one in artifacts:
-        if one.path in digests:
-            entry, known = digests[one.path]
-            yield HashedFile(
-                path=one.path,
-                size=entry.size,
-                sha256=f"sha256:{known.sha256}",
-                modified_ns=entry.modified_ns,
-                tool=known.tool,
-            )
+def _written(
+    digests: Mapping[str, tuple[Entry, Known]], artifacts: Iterable[Artifact]
+) -> tuple[tuple[HashedFile, ...], bytes]:
+    """The proven files in the roster's order, and their manifest."""
+    files = tuple(
+        HashedFile(
+            path=one.path,
+            size=entry.size,
+            sha256=f"sha256:{known.sha256}",
+            modified_ns=entry.modified_ns,
+            tool=known.tool,
+        )
+        for one in artifacts
+        if one.path in digests
+        for entry, known in [digests[one.path]]
+    )
+    lines = (manifest.Line(one.path, one.sha256.removeprefix("sha256:")) for one in files)
+    return files, manifest.render(lines)
 
 
 def _fresh(entry: Entry, looked_s: int) -> bool:

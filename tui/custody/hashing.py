@@ -119,11 +119,11 @@ i=$3 w=$4 f=$5; set -- "$1" "$2"
 '"$5"'
 exec 4>&1
 h=$(/bin/sh -c "$INNER" rgt "$f" "$w" "$i" "$@")
-s=${h%%"$NL"*} h=${h##*"$NL"}
+s=${h%%"$NL"*} l=${h##*"$NL"}
 [ "$s" = 0 ] || kill "$s" 2>/dev/null
-case $h in
-????????????????????????????????????????????????????????????????\ *) printf "H %s %s\n" "$i" "${h%% *}" ;;
-*) printf "E %s %s\n" "$i" "$h" ;;
+case $l in
+????????????????????????????????????????????????????????????????\ *) printf "H %s %s\n" "$i" "${l%% *}" ;;
+*) set -f; IFS=$NL; set -- $h; shift; IFS=" "; printf "E %s %s\n" "$i" "$*" ;;
 esac
 exit 0' rgt "$4" "$6"
 echo Z
@@ -146,6 +146,7 @@ exec "$@" <"$f" 2>&1 4>&-
 
 _LINE = re.compile(rb"([0-9a-f]{64}) [ *]\./(.+)\Z", re.DOTALL)
 _SINGLE = re.compile(rb"([HPE]) (\d{1,9}) (.*)\Z", re.DOTALL)
+_SYSTEM_ERROR = re.compile(rb"error:8[0-9A-F]{7}:system library:[^:]*:([^:]+):")  # openssl's way to say errno
 _HEX = re.compile(rb"[0-9a-f]{64}\Z")
 _TIMES = re.compile(r"(\d+)m(\d+(?:\.\d+)?)s")
 _ESCAPED = re.compile(r"[\n\r\\]")
@@ -304,7 +305,8 @@ def _single(line: bytes, left: dict[int, Job]) -> Event | None:
     del left[int(match[2])]
     if match[1] == b"H" and _HEX.match(said):
         return Hashed(job.path, said.decode())
-    return Unreadable(job.path, str(safe(said, 200)))
+    reason = _SYSTEM_ERROR.search(said)
+    return Unreadable(job.path, str(safe(reason[1] if reason else said, 200)))
 
 
 async def _lines(transport: Transport, script: Script, stdin: bytes) -> AsyncIterator[list[bytes]]:

@@ -6,6 +6,7 @@ names and `stat` the rest in lots, each lot NUL-framed, so that no name can pass
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -155,7 +156,7 @@ async def take_listing(
         raise FolderMissing(transport.name, folder)
     if done.truncated:
         raise _too_many(transport.name, folder)
-    return _parsed(transport.name, folder, done.stdout, done.exit, done.stderr)
+    return await asyncio.to_thread(_parsed, transport.name, folder, done.stdout, done.exit, done.stderr)
 
 
 async def look_again(
@@ -171,7 +172,7 @@ async def look_again(
     )
     if done.exit == 66:
         raise FolderMissing(transport.name, top)
-    return _parsed(transport.name, top, done.stdout, done.exit, b"")
+    return await asyncio.to_thread(_parsed, transport.name, top, done.stdout, done.exit, b"")
 
 
 async def real_path(transport: Transport, folder: str) -> str:

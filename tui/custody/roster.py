@@ -77,7 +77,7 @@ async def take_roster(
     decisions: Mapping[str, Decision],
     now: Moment,
     *,
-    settle_s: float = SETTLE_S,
+    settle_s: float | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Roster:
     """Look at a box and write down what must survive `verb`. Nothing on the box is changed.
@@ -86,14 +86,17 @@ async def take_roster(
         tiers: the platform's storage tiers for this verb; what may not survive is listed.
         decisions: keep or scrap, by the name of a group of leftovers.
         now: when the roster is taken.
+        settle_s: seconds between the two looks at the folder; `SETTLE_S` by default.
 
     Raises:
         FolderMissing: the run's folder is not there.
         Failure: the box can't tell what is there.
         LinkLost, SessionsExhausted, TimeoutError.
     """
-    seen = await _look(transport, wanted.root, tiers, settle_s, sleep)
-    return assemble(seen, wanted, victim, verb, tiers, decisions, now)
+    pause = SETTLE_S if settle_s is None else settle_s
+    seen = await _look(transport, wanted.root, tiers, pause, sleep)
+    # in a thread: sorting out a hundred thousand files takes a second, and screens share this loop
+    return await asyncio.to_thread(assemble, seen, wanted, victim, verb, tiers, decisions, now)
 
 
 async def _look(

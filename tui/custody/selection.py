@@ -157,9 +157,8 @@ def _unkept(
     for several in series.values():
         several.sort(key=lambda one: one.order)
         complete = [one for one in several if one.complete]
-        kept = [one for one in complete if one.pinned or one.name in pinned]
-        rest = [one for one in complete if one not in kept]
-        kept += rest[-keep:] if keep else rest
+        newest = complete[-keep:] if keep else complete
+        kept = [one for one in complete if one in newest or one.pinned or one.name in pinned]
         for one in kept:
             chosen.generation_of.update(dict.fromkeys(one.files, one.name))
         left += [one for one in complete if one not in kept]
