@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,27 @@ def test_a_passphrase_is_typed_on_screen_and_kept_over_a_cut(home: Home, locked:
         time.sleep(1)
         pane.wait_for(r"box-a .*● running")
         assert "asks" not in pane.screen()
+
+
+def test_a_forward_says_what_is_at_its_other_end(home: Home, sshd_factory: Callable[..., Sshd]) -> None:
+    boxes = {"no": sshd_factory(extra_config=["AllowTcpForwarding no"]), "yes": sshd_factory()}
+    for name, sshd in boxes.items():
+        command = f"ssh -p {sshd.port} -i {sshd.client_key} {sshd.user}@{sshd.host}"
+        assert home.rgt("add", command, "--name", name).returncode == 0
+    refused = home.rgt("forward", "no", "6006")
+    assert refused.returncode == 1
+    assert "forbids port forwarding" in refused.stderr
+    with tmux(120, 24) as pane:
+        start(pane, home)
+        pane.wait_for(r"2 live")
+        for words in ("goto no", "forward 6006", "goto yes", "forward 1", "forward 1"):
+            pane.keys(":")
+            pane.wait_for(r"\n: *\n")
+            pane.type(words)
+            pane.keys("Enter")
+            time.sleep(0.5)
+        pane.wait_for(r"forbids port forwarding")
+        pane.keys("C-f")
+        screen = pane.wait_for(r"yes:1 +Nothing listens on port 1")
+        assert screen.count("yes:1 ") == 1
+        assert "no:6006" not in screen

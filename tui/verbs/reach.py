@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 
 from tui.fleet.paths import paths
 from tui.model.failure import Exit, Failure
@@ -61,6 +62,11 @@ async def _forward(args: argparse.Namespace) -> int:
             f"http://127.0.0.1:{forward.local_port} is port {args.port} of {args.name}; ctrl+c ends it",
             flush=True,
         )
+        problem = await forward.problem()
+        if problem is not None and problem.code == "forwarding-forbidden":
+            raise problem
+        if problem is not None:
+            print(f"rgt: {problem.line}", file=sys.stderr, flush=True)
         lost = await transport.wait_closed()
     finally:
         await transport.close()

@@ -66,8 +66,11 @@ def status_parts(reader: LogReader, asked: str = "", *, live: bool = True, note:
         parts.append((f"{len(reader.marks)} marked", ""))
     if reader.filters.rules:
         parts += _filter_parts(reader)
-    behind = buffer.behind_bytes
-    parts.append((f"behind {size(behind)}", "attention" if behind else "") if live else ("behind n/a", "dim"))
+    if live and buffer.file_bytes is not None:
+        behind = buffer.behind_bytes
+        parts.append((f"behind {size(behind)}", "attention" if behind else ""))
+    else:
+        parts.append(("behind n/a", "dim"))
     parts.append((f"file {size(buffer.file_bytes)}", ""))
     return parts
 

@@ -28,6 +28,8 @@ class Forward(Protocol):
 
     local_port: int
 
+    async def problem(self) -> Failure | None: ...
+
     async def close(self) -> None: ...
 
 
@@ -95,6 +97,7 @@ class BoxWorker:
         self._transport: BoxTransport | None = None
         self.viewed = False
         self._forwards: dict[int, Forward] = {}
+        self._trials: set[asyncio.Task[None]] = set()
 
     def probe_now(self) -> None:
         """Do not wait for the next tick."""
@@ -231,6 +234,8 @@ class BoxWorker:
                 await self._probe_now.wait()
 
     async def _drop(self, transport: BoxTransport) -> None:
+        for trial in self._trials:
+            trial.cancel()
         for port in tuple(self._forwards):
             await self.close_forward(port, SafeText("the link was lost"))
         await transport.close()
@@ -248,8 +253,24 @@ class BoxWorker:
             note = failure.line if isinstance(failure, Failure) else SafeText("no answer in time")
             await self._no_forward(port, note)
             return
+        if (before := self._forwards.pop(port, None)) is not None:
+            await before.close()
         self._forwards[port] = forward
         await self._store.put(ForwardChanged(name, port, forward.local_port))
+        trial = asyncio.create_task(self._try(port, forward))
+        self._trials.add(trial)
+        trial.add_done_callback(self._trials.discard)
+
+    async def _try(self, port: int, forward: Forward) -> None:
+        """Connect once through a new forward: a listener here says nothing about the other end."""
+        problem = await forward.problem()
+        if problem is None or self._forwards.get(port) is not forward:
+            return
+        if problem.code == "forwarding-forbidden":
+            await self.close_forward(port, problem.line)
+            await self._no_forward(port, problem.line)
+        else:
+            await self._store.put(ForwardChanged(self.instance.name, port, forward.local_port, problem.line))
 
     async def _no_forward(self, port: int, note: SafeText) -> None:
         name = self.instance.name
