@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tui.box.transfer.lots import lots
+from tui.box.transfer.lots import LOT_BYTES, lots
 from tui.box.transfer.meter import Meter, OnProgress
 from tui.box.transfer.wanted import SMALL, Wanted
 from tui.custody.bag import DATA, layout
@@ -60,6 +60,8 @@ class _Reading:
     meter: Meter
     inspect: Inspect | None
     in_turns: bool = False
+    room: int | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the run's own files
     seen: dict[str, Seen] = field(default_factory=dict)  # by path in the bag; members of the tar by their own
     members: dict[str, Seen] = field(default_factory=dict)
 
@@ -90,6 +92,7 @@ async def read_back(
         Failure: the link, the store as a whole, or the consumer's own disk.
     """
     reading = _Reading(report, store, consumer, Meter(0, 0), inspect)
+    reading.digests = {one.path: one.sha256 for one in report.files}
     problems = _against(report, victim, consumer)
     gaps: list[Gap] = []
     listed = Listed({})
@@ -101,7 +104,7 @@ async def read_back(
         need = await _need(report, consumer)
         on_need(need)
         problems, gaps = _room(need)
-        reading.in_turns = need.in_turns
+        reading.in_turns, reading.room = need.in_turns, need.free_bytes
     if not problems:
         listed = await consumer.listed(store)
         await _read(reading, listed, on_progress)
@@ -130,7 +133,7 @@ async def _need(report: CopyReport, consumer: Consumer) -> Need:
     folders = {one.path.rpartition("/")[0] for one in (*report.bag, *report.files)}
     inodes = len(report.bag) + len(report.files) + len(folders) + _EXTRA_INODES
     space = await consumer.space()
-    largest = max(sum(one.size for one in batch) for batch in _batches(report.bag))
+    largest = max(sum(one.size for one in batch) for batch in _batches(report.bag, space.bytes))
     short = space.bytes is not None and size + _SPARE > space.bytes
     few = space.inodes is not None and inodes > space.inodes
     return Need(size, inodes, largest, space.bytes, space.inodes, short or few)
@@ -144,10 +147,12 @@ def _room(need: Need) -> tuple[list[Refusal], list[Gap]]:
     return [], [gap("restored-in-turns", need.line)]
 
 
-def _batches(files: Sequence[HashedFile]) -> list[list[HashedFile]]:
+def _batches(files: Sequence[HashedFile], room: int | None) -> list[list[HashedFile]]:
+    """Large files one by one, small ones together, in lots that fit into `room` with ease."""
     by_path = {one.path: one for one in files}
     small = [Wanted(one.path, one.size, one.sha256) for one in files if one.size < SMALL]
-    made = [[by_path[wanted.path] for wanted in lot] for lot in lots(small)]
+    lot_bytes = LOT_BYTES if room is None else max(SMALL, min(LOT_BYTES, room // 4))
+    made = [[by_path[wanted.path] for wanted in lot] for lot in lots(small, lot_bytes)]
     return made + [[one] for one in files if one.size >= SMALL]
 
 
@@ -156,7 +161,7 @@ async def _read(reading: _Reading, listed: Listed, on_progress: OnProgress) -> N
     meter = reading.meter = Meter(sum(one.size for one in there), len(there))
     ticking = asyncio.ensure_future(_tick(meter, on_progress))
     try:
-        for batch in _batches(there):
+        for batch in _batches(there, reading.room):
             reading.seen |= await reading.consumer.take(reading.store, batch, meter.arrived)
             meter.files += len(batch)
             await _looked_at(reading, batch)
@@ -180,10 +185,19 @@ async def _looked_at(reading: _Reading, batch: Sequence[HashedFile]) -> None:
             reading.members = await reading.consumer.unpack(one, parts.tarred)
             restored += [f"{DATA}/{member.path}" for member in parts.tarred]
     if reading.inspect is not None:
-        data = f"{DATA}/"
-        await reading.inspect([path.removeprefix(data) for path in restored if path.startswith(data)])
+        await reading.inspect([path for path in map(_own, restored) if _agrees(reading, path)])
     if reading.in_turns:
         await reading.consumer.drop(restored)
+
+
+def _own(path: str) -> str:
+    return path.removeprefix(f"{DATA}/")
+
+
+def _agrees(reading: _Reading, path: str) -> bool:
+    """Whether a file of the run was restored as it was hashed on the box."""
+    seen = reading.members.get(path) or reading.seen.get(f"{DATA}/{path}")
+    return seen is not None and seen.sha256 is not None and seen.sha256 == reading.digests.get(path)
 
 
 def _judged(reading: _Reading, listed: Listed) -> tuple[list[Refusal], list[Gap]]:

@@ -43,7 +43,15 @@ def one_device(copy: Place, reader: Place) -> bool:
     """
     if copy.device is None or reader.device is None:
         return copy.kind == "path" and reader.kind == "path"
-    (kernel, number, kind), (other_kernel, other_number, _) = copy.device.split("/"), reader.device.split("/")
+    kernel, number, kind = _parts(copy.device)
+    other_kernel, other_number, _ = _parts(reader.device)
     if kernel != other_kernel or kind in _NETWORK:
         return False
     return number == other_number or number.startswith(_NO_DISK) or other_number.startswith(_NO_DISK)
+
+
+def _parts(device: str) -> tuple[str, str, str]:
+    """Kernel, device and type, whose name may hold a slash (``ext2/ext3``)."""
+    kernel, _, rest = device.partition("/")
+    number, _, kind = rest.partition("/")
+    return kernel, number, kind
