@@ -8,6 +8,7 @@ import struct
 import sys
 import time
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.checkpoints.made import (
     torch_zip,
     verdict_on,
 )  # fmt: skip
+from tui.checkpoints.bit_rot import MAX_BYTES, flipped_bit
 from tui.checkpoints.one_file import judge_file
 
 GOOD = good_zip()
@@ -86,6 +88,31 @@ def test_damage_is_named(tmp_path: Path, raw: bytes, subtype: str) -> None:
     assert (found.verdict, found.subtype, found.incident) == ("corrupt", subtype, "ckpt_corrupt"), (
         found.reason
     )
+
+
+ZEROS = torch_zip(state({"exp_avg": tensor("0", (1000,))}), {"0": bytes(4000)})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(byte=st.integers(0, 3999), bit=st.integers(0, 7))
+def test_one_flipped_bit_is_found_also_among_zeros(tmp_path: Path, byte: int, bit: int) -> None:
+    start, _ = largest(ZEROS)
+    found = verdict_on(tmp_path, "m.pt", flipped(ZEROS, start + byte, 1 << bit))
+    assert found.subtype == "bitflip"
+    assert f"bit {bit} of its byte {byte} " in found.reason
+
+
+@pytest.mark.parametrize("length", [1, 7, 2049, MAX_BYTES])
+def test_a_bit_is_found_at_any_distance_and_other_damage_is_not_one(length: int) -> None:
+    data = bytearray(length)
+    right = zlib.crc32(data)
+    for byte in {0, length // 2, length - 1}:
+        data[byte] ^= 0x20
+        assert flipped_bit(right, zlib.crc32(data), length) == (byte, 5)
+        data[byte] ^= 0x20
+    data[0] ^= 0x55
+    assert flipped_bit(right, zlib.crc32(data), length) is None
+    assert flipped_bit(right, right, length) is None
 
 
 def with_members(*members: tuple[str, bytes]) -> bytes:
@@ -341,6 +368,7 @@ def test_saved_without_checksums_is_told_and_not_called_damaged(tmp_path: Path) 
     assert judged.unchecked
 
 
+@pytest.mark.filterwarnings("ignore:.*quantize.*:UserWarning")
 def test_every_kind_of_tensor_torch_saves_is_understood(tmp_path: Path) -> None:
     torch = need_torch()
     one = torch.randn(4, 6)

@@ -7,18 +7,22 @@ import json
 import sys
 from pathlib import Path
 
+from tests.corpus import kind_f
 from tests.corpus.runner import Summary, run
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.corpus", description=__doc__)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder of *.jsonl case files")
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="*.jsonl case files, or a tree of files with expected.json"
+    )
     parser.add_argument("--fields", choices=("parse", "all"), default="parse", help="what is compared")
     parser.add_argument("--json", action="store_true", help="print one JSON object, misses inside it")
     options = parser.parse_args(argv)
     if not options.folder.is_dir():
         parser.error(f"{options.folder} is no folder")
-    summary = run(options.folder, options.fields)
+    files = (options.folder / kind_f.EXPECTED).is_file()
+    summary = (kind_f.run if files else run)(options.folder, options.fields)
     _report(summary, as_json=options.json)
     return 0 if summary.total and summary.passed == summary.total and not summary.false_alarms else 1
 

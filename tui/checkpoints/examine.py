@@ -221,6 +221,11 @@ class _Examiner:
                     found.append(tag)
         return found
 
+    def _real(self, entry: Entry) -> str:
+        """Where its bytes lie: a link inside the tree is followed here, for nothing else follows any."""
+        place = resolve(self._tree, entry) if entry.type == "link" else None
+        return self._tree.absolute(place.path if place and place.state == "inside" else entry.path)
+
     def _files_of(self, folder: str) -> dict[str, Judged]:
         """Judged files by name; a link stands for the file inside the tree that it leads to."""
         found: dict[str, Judged] = {}
@@ -244,10 +249,7 @@ class _Examiner:
                 self._wholes.append(say(path, "marker", "incomplete", "folder"))
             return
         folder = sharded.Folder(
-            path,
-            self._files_of(path),
-            frozenset(entries),
-            lambda n: self._tree.absolute(f"{path}/{n}" if path else n),
+            path, self._files_of(path), frozenset(entries), lambda n: self._real(entries[n])
         )
         for whole in sharded.judge_sharded(folder):
             self._take(whole, path)
@@ -370,12 +372,11 @@ def _is_checkpoint_word(name: str) -> bool:
 
 
 def _kept(contents: Contents | None, name: str) -> Contents | None:
-    """Names are needed where an index speaks of them, facts where ranks do; the rest would only take room."""
+    """Names are needed where an index may speak of them, facts where ranks do; the rest takes room."""
     if contents is None:
         return None
-    return replace(
-        contents, spans=[], names=contents.names if SHARD.fullmatch(name) or claim_of(name) else ()
-    )
+    never_indexed = claim_of(name) == "torch" and not name.endswith(".bin")
+    return replace(contents, spans=[], names=() if never_indexed else contents.names)
 
 
 def _sparse(absolute: str) -> bool:

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
+from tui.checkpoints.bit_rot import flipped_bit
 from tui.checkpoints.source import BLOCK, Source
 from tui.checkpoints.zip_directory import DEFLATED, STORED, BadZip, Directory, Member
 
@@ -54,13 +55,13 @@ def check_member(source: Source, member: Member) -> None:
     if crc == member.crc and length == member.size:
         _check_descriptor(source, member)
         return
+    bit = flipped_bit(member.crc, crc, member.size) if member.method == STORED else None
+    if bit is not None:
+        raise BadZip("bitflip", f"as if bit {bit[1]} of its byte {bit[0]} had flipped", member.name)
     lost = _lost_block(source, member)
-    what = (
-        f"{lost} bytes of it were lost and read as zeros"
-        if lost
-        else "its checksum differs from the recorded one"
-    )
-    raise BadZip("zero_block" if lost else "bitflip", what, member.name)
+    if lost:
+        raise BadZip("zero_block", f"{lost} bytes of it were lost and read as zeros", member.name)
+    raise BadZip("bitflip", "its checksum differs from the recorded one", member.name)
 
 
 def _check_descriptor(source: Source, member: Member) -> None:
