@@ -93,13 +93,16 @@ def test_sharded_safetensors_a_missing_shard_a_missing_index_and_an_empty_shard(
 def test_sharded_safetensors_a_shard_of_another_split_does_not_belong() -> None:
     stale = "model-00003-of-00003.safetensors"
     found = chosen(tree({S1: 9, S2: 9, INDEX: 5, stale: 9}, texts={INDEX: index(S1, S2)}))
-    assert found.generation_of[S1] == "model"
-    assert found.generation_of.get(stale) != "model"
+    assert set(found.generation_of) == {S1, S2, INDEX}
+    assert any(stale in gap.detail for gap in found.gaps)
+    assert stale not in found.roles
+    assert not found.refusals
 
 
 def test_sharded_safetensors_an_index_may_not_lead_out_of_its_folder() -> None:
     found = chosen(tree({S1: 9, INDEX: 5}, texts={INDEX: index(S1, "../../other/good.pt")}))
     assert ("leaves-tree", INDEX) in codes(found)
+    assert not found.generation_of
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,8 @@ def test_sharded_safetensors_an_index_may_not_lead_out_of_its_folder() -> None:
 )
 def test_sharded_safetensors_a_damaged_index_is_said(raw: bytes) -> None:
     found = chosen(tree({S1: 9, S2: 9, INDEX: 5}, texts={INDEX: raw}))
-    assert ("layout-damaged", INDEX) in codes(found)
+    assert codes(found) == [("layout-damaged", INDEX), ("generation-incomplete", "model")]
+    assert not found.generation_of
 
 
 def zero(tag: str, ranks: tuple[int, ...]) -> dict[str, int]:
@@ -191,6 +195,16 @@ def test_ckpt_trunc_an_empty_or_unfinished_newest_one_does_not_count() -> None:
     aria = chosen(tree({"step_100.pt": 9, "step_200.pt": 9, "step_200.pt.aria2": 9}))
     assert set(aria.generation_of) == {"step_100.pt"}
     assert "step_200.pt.aria2" not in aria.roles
+
+
+def test_ckpt_trunc_a_newest_one_much_smaller_than_all_others_was_cut() -> None:
+    found = chosen(
+        tree({"step_100.pt": 2000, "step_200.pt": 2010, "step_1000.pt": 2000, "step_1100.pt": 800})
+    )
+    assert set(found.generation_of) == {"step_1000.pt"}
+    assert any("step_1100.pt" in gap.detail and "800" in gap.detail for gap in found.gaps)
+    growing = chosen(tree({"step_1.pt": 100, "step_2.pt": 200, "step_3.pt": 50}))
+    assert set(growing.generation_of) == {"step_3.pt"}, "a series without one size tells nothing"
 
 
 def test_a_pointer_file_to_nothing() -> None:

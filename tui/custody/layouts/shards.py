@@ -77,12 +77,13 @@ def _set(
         missing = [f"{stem}{end}.index.json", *sorted(wanted - here)]
         return _shard_set(tree, folder, stem, here & wanted, missing, here - wanted)
     path = join(folder, index)
+    everything = (path, *(join(folder, name) for name in sorted(here)))
     if path not in tree.texts:
-        return ShardSet(folder, stem, (path,), (f"{index}, which could not be read",))
+        return ShardSet(folder, stem, everything, (f"{index}, which could not be read",))
     wanted_or_none = _named(tree.texts[path])
     if wanted_or_none is None:
         damaged = refusal("layout-damaged", "it is no index of shards", path)
-        return ShardSet(folder, stem, (path,), (f"a readable {index}",), refusals=(damaged,))
+        return ShardSet(folder, stem, everything, (f"a readable {index}",), refusals=(damaged,))
     outside = sorted(name for name in wanted_or_none if leaves_tree(name) or "/" in name)
     refusals = tuple(refusal("leaves-tree", f"it names {name[:200]}", path) for name in outside[:3])
     names = wanted_or_none - set(outside)
@@ -122,6 +123,16 @@ def _nth(sample: str, number: int) -> str:
     return f"{match['stem']}-{number:0{len(match['number'])}d}-of-{match['total']}{match['end']}"
 
 
+def generations_of(one: ShardSet) -> Iterator[Generation]:
+    """The checkpoint that a set of shards is, and each shard beside it that no index names."""
+    name = join(one.folder, one.stem)
+    series = without_numbers(name)
+    yield Generation(name, "safetensors", series, numbers(name), one.files, one.missing)
+    for path in one.foreign:
+        lacks = ("a place in the index: it is left over from another save",)
+        yield Generation(path, "safetensors", series, (), (path,), lacks)
+
+
 def distributed(tree: Tree, folder: str) -> tuple[str, ...] | None:
     """What a folder of torch.distributed.checkpoint lacks; None when it is none.
 
@@ -145,10 +156,7 @@ def claim(tree: Tree) -> Claim | None:
     for folder in tree.folders:
         for one in shard_sets(tree, folder):
             refusals += one.refusals
-            name = join(folder, one.stem)
-            generations.append(
-                Generation(name, "safetensors", without_numbers(name), numbers(name), one.files, one.missing)
-            )
+            generations += generations_of(one)
         lacks = distributed(tree, folder)
         if lacks is not None:
             files = tuple(tree.below(folder))

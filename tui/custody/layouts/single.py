@@ -5,7 +5,9 @@ A series is what has the same name but for its numbers; the numbers order it, si
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tui.custody.layouts import deepspeed
 from tui.custody.layouts.shards import distributed
@@ -22,6 +24,9 @@ from tui.custody.layouts.tree import (
     without_numbers,
 )
 
+_ENOUGH = 3  # files of a series, from which on one of another size is odd
+_ALIKE = 0.02
+_CUT_BELOW = 0.9
 _COMPANIONS = ("optimizer", "scheduler", "rng_state", "scaler", "training_args")
 
 
@@ -41,10 +46,27 @@ def claim(tree: Tree, taken: frozenset[str] = frozenset()) -> Claim | None:
         for path, entry in tree.files.items()
         if path not in taken and finished_name(path) is None and _counts(path, entry.size)
     ]
+    generations = _cut_ones(tree, generations)
     dangling = tuple(_dangling(tree))
     if not generations and not dangling:
         return None
     return Claim("plain", tuple(generations), dangling=dangling)
+
+
+def _cut_ones(tree: Tree, generations: list[Generation]) -> list[Generation]:
+    """Mark what is much smaller than all others of its series, which have one size: a save that was cut."""
+    series: dict[str, list[int]] = defaultdict(list)
+    for one in generations:
+        series[one.series].append(tree.files[one.name].size)
+    return [_marked(one, tree.files[one.name].size, series[one.series]) for one in generations]
+
+
+def _marked(one: Generation, size: int, sizes: list[int]) -> Generation:
+    usual = sorted(sizes)[len(sizes) // 2]
+    alike = sum(abs(other - usual) <= usual * _ALIKE for other in sizes)
+    if one.missing or len(sizes) < _ENOUGH or alike < len(sizes) - 1 or size > usual * _CUT_BELOW:
+        return one
+    return replace(one, missing=(f"its end: {size} bytes, where the others have about {usual}",))
 
 
 def _counts(path: str, size: int) -> bool:
