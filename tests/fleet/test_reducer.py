@@ -23,7 +23,17 @@ from tui.model.instance import Endpoint, Instance, Link, LinkState
 from tui.model.reading import Source, known
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.snapshot import HISTORY, FleetSnapshot
-from tui.model.telemetry import Candidate, Filesystem, Gpu, Host, LogFile, Memory, RunTruth, Telemetry
+from tui.model.telemetry import (
+    Candidate,
+    Filesystem,
+    Gpu,
+    Host,
+    LogFile,
+    Memory,
+    ProcessInfo,
+    RunTruth,
+    Telemetry,
+)
 from tui.model.text import SafeText
 
 T0 = 1_000_000.0
@@ -114,6 +124,13 @@ def test_run_state_follows_the_evidence(
     assert snapshot.runs[0].state is state
 
 
+def test_a_stopped_process_is_alive_and_makes_no_progress() -> None:
+    stopped = ProcessInfo(412, 99, "T", SafeText("python train.py"))
+    snapshot = fold(FLEET, live(), probe(truth=replace(truth(True, log_at=T0), process=stopped)))
+    assert snapshot.runs[0].state is RunState.STALLED
+    assert "stopped by a signal" in snapshot.runs[0].why
+
+
 def test_an_unreachable_box_is_not_a_dead_run() -> None:
     snapshot = fold(FLEET, live(), probe(truth=truth(True, log_at=T0)))
     lost = fold(LinkChanged("box-a", Link(LinkState.LOST, since=T0 + 60)), start=snapshot, now=T0 + 120)
@@ -174,6 +191,18 @@ def test_history_is_bounded_and_never_goes_back() -> None:
     assert [s.at for s in box.history] == sorted(s.at for s in box.history)
     stale = fold(probe(T0), start=snapshot, now=T0 + HISTORY + 60)
     assert stale.boxes[0].history == box.history
+
+
+def test_a_clock_that_is_set_back_neither_freezes_history_nor_makes_the_old_new() -> None:
+    snapshot = fold(FLEET, live(), probe(T0 + 3590), now=T0 + 3590)
+    snapshot = fold(probe(T0 + 3600, truth=truth(True)), start=snapshot, now=T0 + 3600)
+    back = reduce(snapshot, [], T0)
+    assert back.boxes[0].history == ()
+    assert back.boxes[0].disk_history == ()
+    assert back.runs[0].state is RunState.UNKNOWN
+    again = fold(probe(T0 + 2, truth=truth(True)), start=back, now=T0 + 2)
+    assert [s.at for s in again.boxes[0].history] == [T0 + 2]
+    assert again.runs[0].state is RunState.RUNNING
 
 
 def test_a_question_ends_with_its_answer() -> None:

@@ -41,5 +41,8 @@ def long(seconds: float) -> SafeText:
 
 
 def is_stale(taken_at: float | None, now: float, period_s: float = 2.0) -> bool:
-    """True once a value is too old to be read as the present: more than three probe periods and 10 s."""
-    return taken_at is None or now - taken_at > max(10.0, 3 * period_s)
+    """True once a value is too old to be read as the present: more than three probe periods and 10 s.
+
+    One that is as far ahead of now is no better known: this computer's clock was set back since.
+    """
+    return taken_at is None or abs(now - taken_at) > max(10.0, 3 * period_s)

@@ -7,6 +7,7 @@ from tui.model.telemetry import Filesystem, Telemetry
 from tui.model.text import SafeText
 
 DISK_SPACING_S = 15.0
+CLOCK_SLACK_S = 5.0
 MIN_WINDOW_S = 20.0
 """Below this a rate says more about one write than about the run."""
 
@@ -40,6 +41,14 @@ def add_sample(history: tuple[Sample, ...], new: Sample) -> tuple[Sample, ...]:
     if history and new.at <= history[-1].at:
         return history
     return (*history[-(HISTORY - 1) :], new)
+
+
+def until(history: tuple[Sample, ...], now: float) -> tuple[Sample, ...]:
+    """History without what lies ahead of `now`: this computer's clock was set back, and nothing new would
+    be taken in until it is that late again."""
+    if not history or history[-1].at <= now + CLOCK_SLACK_S:
+        return history
+    return tuple(s for s in history if s.at <= now)
 
 
 def add_disk_sample(history: tuple[Sample, ...], new: Sample | None) -> tuple[Sample, ...]:

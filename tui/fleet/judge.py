@@ -97,6 +97,8 @@ def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, 
         pid = truth.process.pid if truth.process else run.spec.pid
         if finished:
             return RunState.RUNNING, SafeText(f"the log shows a regular end, pid {pid} is still there")
+        if truth.process is not None and truth.process.state in ("T", "t"):
+            return RunState.STALLED, SafeText(f"pid {pid} is stopped by a signal; kill -CONT lets it go on")
         if silent is not None and silent > STALLED_AFTER_S:
             return RunState.STALLED, SafeText(f"pid {pid} alive, no log line for {long(silent)}")
         return RunState.RUNNING, SafeText(f"pid {pid} alive")

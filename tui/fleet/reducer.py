@@ -48,11 +48,23 @@ def reduce(
     With no events it is judged again for the time that passed. The same object comes back when nothing
     changed, else its version is one higher.
     """
-    learned = snapshot
+    learned = _without_future(snapshot, now)
     for event in events:
         learned = _learn(learned, event)
     judged = _judge(learned, now, rules)
     return snapshot if judged is snapshot else replace(judged, version=snapshot.version + 1)
+
+
+def _without_future(snapshot: FleetSnapshot, now: float) -> FleetSnapshot:
+    """The snapshot without samples that lie ahead of `now`, which a clock set back leaves behind."""
+    boxes = tuple(_past(box, now) for box in snapshot.boxes)
+    return snapshot if _identical(boxes, snapshot.boxes) else replace(snapshot, boxes=boxes)
+
+
+def _past(box: BoxView, now: float) -> BoxView:
+    history, disks = growth.until(box.history, now), growth.until(box.disk_history, now)
+    same = history is box.history and disks is box.disk_history
+    return box if same else replace(box, history=history, disk_history=disks)
 
 
 def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
