@@ -47,6 +47,8 @@ VERBS: dict[str, Verb] = {
     "forward": Verb("reach", "reach a port of a box, such as TensorBoard, on this computer"),
     "roster": Verb("custody", "what of a run must survive, and what else would be destroyed"),
     "digest": Verb("custody", "SHA-256 of every artifact of a run, computed on the box"),
+    "pull": Verb("pull", "make the durable copy of a run, every file proven"),
+    "readback": Verb("pull", "read the durable copy back, cold, by somebody who did not make it"),
     "verify": Verb("verify", "check a folder's digests, checkpoints and metrics; no box needed"),
     "hold": Verb("hold", "block everything irreversible for a box, with a reason"),
     "unhold": Verb("hold", "let a held box go again"),

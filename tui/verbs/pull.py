@@ -1,0 +1,297 @@
+"""`rgt pull` and `rgt readback`: the durable copy, and the proof that it can be read."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from tui.model.failure import Exit, Failure
+from tui.model.text import amount, safe
+
+if TYPE_CHECKING:
+    from tui.box.transfer.meter import Progress
+    from tui.custody.readback import Need
+    from tui.custody.ways import Source
+    from tui.model.custody import CopyReport, DigestReport, Gap, ReadbackReport, Refusal, Roster
+    from tui.model.instance import Instance
+    from tui.verbs.errand import Errand
+    from tui.verbs.wiring import Dialer
+
+_SHOWN = 20
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([kKmMgG]?)(?:i?[bB])?(?:/s)?\Z")
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    pull = sub.add_parser(
+        "pull",
+        help="make the durable copy of a run, every file proven",
+        description="Copies what `rgt digest` hashed into a sealed folder named by its content; what is "
+        "there already is hashed again and kept. Repeat it after any failure: it goes on where it stopped.",
+    )
+    pull.add_argument("name", metavar="RUN", help="a run, or a box with one run")
+    pull.add_argument(
+        "--to", required=True, metavar="DEST", help="a folder, BOX:FOLDER, or rclone:REMOTE:FOLDER"
+    )
+    pull.add_argument(
+        "--bwlimit", type=_rate, metavar="RATE", help="at most so many bytes a second, such as 20M"
+    )
+    pull.add_argument(
+        "--through-here", action="store_true", help="never from box to box, even where they reach each other"
+    )
+    pull.add_argument("--json", action="store_true", help="print the record as JSON")
+    pull.set_defaults(run=lambda args: asyncio.run(_pull(args)))
+    back = sub.add_parser(
+        "readback",
+        help="read the durable copy back, cold, by somebody who did not make it",
+        description="Restores the copy into a fresh folder of another box or of this computer and hashes "
+        "every byte there. The files stay for the steps after this one.",
+    )
+    back.add_argument("name", metavar="RUN", help="a run, or a box with one run")
+    back.add_argument(
+        "--on", default="here", metavar="BOX", help="who reads: a box, or `here` (this computer)"
+    )
+    back.add_argument("--json", action="store_true", help="print the record as JSON")
+    back.set_defaults(run=lambda args: asyncio.run(_readback(args)))
+
+
+def _rate(text: str) -> int:
+    match = _RATE.match(text)
+    rate = int(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
+    if rate < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate; write 500k, 20M or 1.5G")
+    return rate
+
+
+async def _pull(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tui.custody.bag import bag_name
+    from tui.custody.copy import copy_out
+    from tui.custody.places import copy_receipt, store_for
+    from tui.custody.receipts import Ledger
+    from tui.custody.stores.place import destination
+    from tui.fleet.paths import paths
+    from tui.verbs.errand import errand
+
+    task = errand(args.name, paths())
+    boxes = _boxes(task)
+    to = destination(args.to, boxes, Path.cwd())
+    roster, digests = _before(task)
+    connect = _dialer(task)
+    store = store_for(to, bag_name(roster.run, digests), connect, boxes, args.bwlimit)
+    bar = _Lines("copied")
+    try:
+        source = await _source(task, roster, connect, boxes.get(to.box), direct=not args.through_here)
+        report = await copy_out(
+            roster, digests, source, store, task.folder / "staging", cap=args.bwlimit, on_progress=bar.show
+        )
+    finally:
+        bar.end()
+        await store.close()
+    task.records.save(report)
+    Ledger(task.where.receipts).append(copy_receipt(roster, digests, report))
+    _print(args, report, copy_lines(report))
+    return Exit.ATTENTION if report.refusals else Exit.FINE
+
+
+async def _readback(args: argparse.Namespace) -> int:
+    from tui.custody.places import consumer_for, readback_receipt, store_for
+    from tui.custody.readback import read_back
+    from tui.custody.receipts import Ledger
+    from tui.custody.stores.place import bag_of
+    from tui.fleet.paths import paths
+    from tui.model.custody import CopyReport
+    from tui.verbs.errand import errand
+
+    task = errand(args.name, paths())
+    roster, digests = _before(task)
+    copied = task.records.need(CopyReport, f"Make the copy first: rgt pull {task.spec.name} --to DEST.")
+    if copied.digests != digests.digest:
+        raise Failure(
+            f"The copy of {task.spec.name} is of other SHA-256 sums than the newest.",
+            means="It was not read.",
+            do=f"Copy what was hashed last: rgt pull {task.spec.name} --to DEST.",
+            code="chain-broken",
+        )
+    boxes, connect = _boxes(task), _dialer(task)
+    to, name = bag_of(copied.destination)
+    store = store_for(to, name, connect, boxes)
+    consumer = consumer_for(args.on, connect, boxes, task.folder)
+    bar = _Lines("read")
+    kept = False
+    try:
+        report = await read_back(
+            copied, roster.victim, store, consumer, on_need=_say_need, on_progress=bar.show
+        )
+        kept = not report.refusals and not any(one.code == "restored-in-turns" for one in report.gaps)
+    finally:
+        bar.end()
+        await consumer.close(keep=kept)
+        await store.close()
+    task.records.save(report)
+    Ledger(task.where.receipts).append(readback_receipt(roster, digests, copied, report))
+    _print(args, report, readback_lines(report, copied))
+    return Exit.ATTENTION if report.refusals else Exit.FINE
+
+
+def _before(task: Errand) -> tuple[Roster, DigestReport]:
+    """The links before the copy, which belong together. Raises Failure."""
+    from tui.model.custody import DigestReport, Roster
+
+    digests = task.records.need(DigestReport, f"Hash the run first: rgt digest {task.spec.name}.")
+    roster = task.records.find(Roster, digests.roster)
+    newest = task.records.need(Roster, f"Take it first: rgt roster {task.spec.name}.")
+    if roster is None or roster.digest != newest.digest:
+        raise Failure(
+            f"{task.spec.name} was hashed for another roster than the newest.",
+            do=f"Hash it again: rgt digest {task.spec.name}.",
+            code="chain-broken",
+        )
+    return roster, digests
+
+
+def _boxes(task: Errand) -> dict[str, Instance]:
+    from tui.fleet import settings
+
+    return {one.name: one for one in settings.load(task.where.fleet_file).instances}
+
+
+def _dialer(task: Errand) -> Dialer:
+    from tui.verbs.terminal_asker import TerminalAsker
+    from tui.verbs.wiring import dialer
+
+    return dialer(task.where, asker=TerminalAsker())
+
+
+async def _source(
+    task: Errand, roster: Roster, connect: Dialer, target: Instance | None, *, direct: bool
+) -> Source:
+    """The box of the run, which must be the one that the roster was taken of."""
+    from tui.custody.places import dial_to, direct_route
+    from tui.custody.ways import Source
+    from tui.verbs.errand import same_machine, victim_of
+    from tui.verbs.identity import trust_store
+
+    transport = await connect(task.instance)
+    try:
+        same_machine(roster.victim, await victim_of(task.instance, transport))
+    finally:
+        await transport.close()
+    route = None
+    if direct and target is not None:
+        await _met(connect, target)
+        route = await direct_route(task.instance, target, trust_store(task.where))
+    return Source(task.instance.name, dial_to(connect, task.instance), route)
+
+
+async def _met(connect: Dialer, target: Instance) -> None:
+    """Connect once, so that the target's key is on record before another box is told of it."""
+    transport = await connect(target)
+    await transport.close()
+
+
+def _say_need(need: Need) -> None:
+    print(f"rgt: the readback {need.line}", file=sys.stderr, flush=True)
+
+
+class _Report(Protocol):
+    @property
+    def digest(self) -> str: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, object]: ...
+
+
+def _print(args: argparse.Namespace, report: _Report, lines: Iterable[str]) -> None:
+    if args.json:
+        print(json.dumps({"digest": report.digest, **report.model_dump(mode="python")}, indent=1))
+    else:
+        print("\n".join(lines))
+
+
+def copy_lines(report: CopyReport) -> Iterable[str]:
+    """A copy in a few lines."""
+    kept = f", {amount(report.resumed)} of it from before" if report.resumed else ""
+    yield safe(f"{len(report.files)} files, {amount(report.size)}{kept}, {report.route}")
+    yield safe(f"  {report.destination.uri}" if report.bag else f"  not finished: {report.destination.uri}")
+    for one in report.admissions:
+        gone = f"gone at {one.removed_at}" if one.removed_at else "NOT SEEN TO BE GONE"
+        yield safe(f"  single-use key {one.fingerprint} on {one.target}: {gone}")
+    yield from _verdict(report.refusals, report.gaps)
+    yield report.digest
+
+
+def readback_lines(report: ReadbackReport, copied: CopyReport) -> Iterable[str]:
+    """A readback in a few lines."""
+    size = sum(one.size for one in report.files)
+    cold = "cold" if report.cold else "cache not proven cold"
+    yield safe(
+        f"{len(report.files)} of {len(copied.files)} files, {amount(size)}, {report.independence}, {cold}"
+    )
+    yield safe(f"  {report.consumer.uri}")
+    for word, paths in (
+        ("missing", report.missing),
+        ("extra", report.extra),
+        ("different", report.different),
+    ):
+        yield from (safe(f"  {word}: {path}") for path in paths[:_SHOWN])
+    yield from _verdict(report.refusals, report.gaps)
+    yield report.digest
+
+
+def _verdict(refusals: Iterable[Refusal], gaps: Iterable[Gap]) -> Iterable[str]:
+    refused = [
+        f"refused: {one.code}{' ' + one.path if one.path else ''}: {one.detail.rstrip('.')}. {one.clears}"
+        for one in refusals
+    ]
+    warned = [f"gap: {one.code}: {one.detail}" for one in gaps]
+    for lines in (refused, warned):
+        yield from (safe(line) for line in lines[:_SHOWN])
+        if len(lines) > _SHOWN:
+            yield f"and {len(lines) - _SHOWN} more; --json shows all"
+
+
+class _Lines:
+    """Says on stderr how far it is: one line that changes on a terminal, else a line now and then."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self._terminal = sys.stderr.isatty()
+        self._last = 0.0
+        self._used = False
+
+    def show(self, at: Progress) -> None:
+        now = time.monotonic()
+        if not self._terminal and (now - self._last < 5.0 or not at.done):
+            return
+        self._last, self._used = now, True
+        end = "\x1b[K" if self._terminal else "\n"
+        start = "\r" if self._terminal else ""
+        print(f"{start}{progress_line(at, self._word)}", end=end, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._used and self._terminal:
+            print(file=sys.stderr, flush=True)
+
+
+def progress_line(at: Progress, word: str) -> str:
+    """How far a transfer is, on one line."""
+    share = 100 * at.done // at.total if at.total else 100
+    parts = [
+        f"{share:3d} %  {amount(at.done)} of {amount(at.total)} {word}",
+        f"{at.files}/{at.files_total} files",
+    ]
+    if at.silent_s > 5 and at.done < at.total and not at.note:
+        parts.append(f"nothing for {at.silent_s:.0f} s")
+    else:
+        parts.append("? B/s" if at.rate is None else f"{amount(int(at.rate))}/s")
+        parts.append("? s left" if at.eta_s is None else f"{at.eta_s:.0f} s left")
+    if at.links > 1:
+        parts.append(f"link {at.links}")
+    return safe("  ".join([*parts, at.note] if at.note else parts))
