@@ -243,3 +243,23 @@ def test_everything_kept_is_bounded() -> None:
     assert len(snapshot.commands) == 500
     assert len(snapshot.notices) == 100
     assert snapshot.commands[-1].what == "c1999"
+
+
+def test_judging_only_what_came_in_ends_in_the_same_picture() -> None:
+    other = replace(BOX, name="box-b", endpoint=Endpoint("b.example"))
+    fleet = FleetChanged((BOX, other), (RUN, replace(RUN, name="run-2", box="box-b")))
+    dead = truth(False, log_at=T0)
+    steps: list[list[Event]] = [
+        [fleet, live()],
+        [probe(T0, inodes=950, truth=truth(True, log_at=T0))],
+        [LinkChanged("box-b", Link(LinkState.UNREACHABLE, since=T0))],
+        [ProgressRead("run-1", Progress(finished=False)), probe(T0 + 2, inodes=960, truth=dead)],
+    ]
+    whole, partly = FleetSnapshot(), FleetSnapshot()
+    for number, events in enumerate(steps):
+        now = T0 + 2 * number
+        whole = reduce(whole, events, now)
+        partly = reduce(partly, events, now, whole=False)
+    partly = reduce(partly, [], T0 + 6)
+    assert replace(partly, version=0) == replace(reduce(whole, [], T0 + 6), version=0)
+    assert [a.short for a in partly.boxes[0].attention][:1] == ["run dead"]

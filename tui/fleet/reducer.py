@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tui.fleet import attention, growth, judge
@@ -24,7 +24,7 @@ from tui.model.event import (
     WatchHeld,
 )
 from tui.model.instance import LinkState
-from tui.model.snapshot import BoxView, FleetSnapshot, RunView
+from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
 from tui.model.telemetry import Telemetry
 
 MAX_COMMANDS = 500
@@ -41,18 +41,42 @@ class Rules:
 
 
 def reduce(
-    snapshot: FleetSnapshot, events: Iterable[Event], now: float, rules: Rules = Rules()
+    snapshot: FleetSnapshot,
+    events: Sequence[Event],
+    now: float,
+    rules: Rules = Rules(),
+    *,
+    whole: bool = True,
 ) -> FleetSnapshot:
     """The snapshot after `events`, judged once at `now`.
 
     With no events it is judged again for the time that passed. The same object comes back when nothing
     changed, else its version is one higher.
+
+    Args:
+        whole: judge every box, as time asks for; False: only those that the events are about.
     """
-    learned = _without_future(snapshot, now)
+    learned = _without_future(snapshot, now) if whole else snapshot
     for event in events:
         learned = _learn(learned, event)
-    judged = _judge(learned, now, rules)
+    judged = _judge(learned, now, rules, None if whole else _subjects(learned, events))
     return snapshot if judged is snapshot else replace(judged, version=snapshot.version + 1)
+
+
+def _subjects(snapshot: FleetSnapshot, events: Iterable[Event]) -> frozenset[str] | None:
+    """Names of the boxes that the events can change the judgement of; None: any."""
+    boxes: set[str] = set()
+    runs: set[str] = set()
+    for event in events:
+        match event:
+            case FleetChanged():
+                return None
+            case LinkChanged(box) | TelemetryTaken(box):
+                boxes.add(box)
+            case ProgressRead(run):
+                runs.add(run)
+    boxes.update(r.spec.box for r in snapshot.runs if r.name in runs)
+    return frozenset(boxes)
 
 
 def _without_future(snapshot: FleetSnapshot, now: float) -> FleetSnapshot:
@@ -137,7 +161,9 @@ def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
             history=growth.add_sample(box.history, growth.sample(t)),
             disk_history=disk,
             first_oom=oom if box.first_oom is None else box.first_oom,
-            growth=growth.growths(disk, t.filesystems.value or ()),
+            growth=box.growth
+            if disk is box.disk_history
+            else growth.growths(disk, t.filesystems.value or ()),
         )
 
     snapshot = _box(snapshot, event.box, learn)
@@ -176,10 +202,20 @@ def _add_command(commands: tuple[CommandRecord, ...], record: CommandRecord) -> 
     return (*commands[-(MAX_COMMANDS - 1) :], record)
 
 
-def _judge(snapshot: FleetSnapshot, now: float, rules: Rules) -> FleetSnapshot:
+def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[str] | None) -> FleetSnapshot:
+    def meant(box: str) -> bool:
+        return only is None or box in only
+
     by_name = {b.instance.name: b for b in snapshot.boxes}
-    runs = tuple(_judged_run(r, by_name.get(r.spec.box), now, rules) for r in snapshot.runs)
-    boxes = tuple(_judged_box(b, runs, now, rules) for b in snapshot.boxes)
+    runs = tuple(
+        _judged_run(r, by_name.get(r.spec.box), now, rules) if meant(r.spec.box) else r for r in snapshot.runs
+    )
+    wanting: dict[str, list[Attention]] = {}
+    for run in runs:
+        wanting.setdefault(run.spec.box, []).extend(run.attention)
+    boxes = tuple(
+        _judged_box(b, wanting.get(b.name, ()), now, rules) if meant(b.name) else b for b in snapshot.boxes
+    )
     if _identical(runs, snapshot.runs) and _identical(boxes, snapshot.boxes):
         return snapshot
     return replace(snapshot, runs=runs, boxes=boxes)
@@ -193,9 +229,8 @@ def _judged_run(run: RunView, box: BoxView | None, now: float, rules: Rules) -> 
     return replace(judged, attention=attention.run_attention(judged))
 
 
-def _judged_box(box: BoxView, runs: tuple[RunView, ...], now: float, rules: Rules) -> BoxView:
+def _judged_box(box: BoxView, of_runs: Sequence[Attention], now: float, rules: Rules) -> BoxView:
     own = attention.box_attention(box, box.first_oom, now, rules.thresholds)
-    of_runs = tuple(a for r in runs if r.spec.box == box.name for a in r.attention)
     found = tuple(sorted((*own, *of_runs), key=lambda a: a.level != "danger"))
     return box if found == box.attention else replace(box, attention=found)
 

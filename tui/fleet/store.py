@@ -25,6 +25,8 @@ Publish: TypeAlias = Callable[[FleetSnapshot, frozenset[str]], None]
 EVENTS = 512
 BATCHES_A_RUN = 8
 COMMANDS = 256
+JUDGED_S = 1.0
+"""How often every box is judged again for the time that passed; between, only what something came in of."""
 
 
 class Store:
@@ -53,6 +55,7 @@ class Store:
         self._batches: dict[str, asyncio.Queue[LogBatch]] = {}
         self._telemetry: dict[str, TelemetryTaken] = {}
         self._ready = asyncio.Event()
+        self._judged_at = float("-inf")
 
     @property
     def snapshot(self) -> FleetSnapshot:
@@ -115,7 +118,11 @@ class Store:
             while not queue.empty():
                 self.log(run).append(queue.get_nowait())
                 touched.add(run)
-        self._snapshot = reduce(self._snapshot, events, self.clock(), self.rules)
+        now = self.clock()
+        whole = not 0 <= now - self._judged_at < JUDGED_S
+        if whole:
+            self._judged_at = now
+        self._snapshot = reduce(self._snapshot, events, now, self.rules, whole=whole)
         return frozenset(touched)
 
     async def pump(self, publish: Publish) -> None:
