@@ -397,3 +397,19 @@ async def test_lines_that_cannot_be_kept_are_said_beside_the_log() -> None:
     run = replace(fixture.run(), log_state=LogState(fixture.RUN, SafeText("following"), why))
     async with opened((160, 40), replace(fixture.snapshot(), runs=(run,))) as (_, screen, _pilot):
         assert why in shown(screen)
+
+
+async def test_an_answer_that_is_no_good_is_not_lost() -> None:
+    async with opened((120, 40)) as (app, screen, pilot):
+        await typed(pilot, "slash", "/[/")
+        await pilot.pause(0.1)
+        assert "not a regex" in toasts(app)
+        assert screen.typed_line.open
+        await pilot.press("left", "backspace", "x", "enter")
+        await pilot.pause(0.1)
+        assert not screen.typed_line.open
+        reader = screen.log_view.reader
+        assert reader is not None and reader.search is not None
+        assert reader.search.source == "/x/"
+        await pilot.press("slash", "escape")
+        assert not screen.typed_line.open

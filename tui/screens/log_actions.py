@@ -37,6 +37,7 @@ class LogActions(View):
                 message.submit(message.text)
             except Failure as failure:
                 self.host.say(failure.line, "attention")
+                self.typed_line.again(message)
 
     def action_follow(self) -> None:
         self.log_view.action_follow()

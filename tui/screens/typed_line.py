@@ -74,6 +74,15 @@ class TypedLine(Horizontal):
         self.add_class("-open")
         field.focus()
 
+    def again(self, message: Closed) -> None:
+        """Ask the same question anew with what was typed to it, because the answer was no good."""
+        self._submit = message.submit
+        field = self.query_one(Input)
+        field.value = message.text
+        field.cursor_position = len(field.value)
+        self.add_class("-open")
+        field.focus()
+
     def close(self) -> None:
         """Take the line away without an answer."""
         self._leave("", None)
