@@ -404,12 +404,12 @@ async def test_an_answer_that_is_no_good_is_not_lost() -> None:
         await typed(pilot, "slash", "/[/")
         await pilot.pause(0.1)
         assert "not a regex" in toasts(app)
-        assert screen.typed_line.open
+        assert "-open" in screen.typed_line.classes
         await pilot.press("left", "backspace", "x", "enter")
         await pilot.pause(0.1)
-        assert not screen.typed_line.open
+        assert "-open" not in screen.typed_line.classes
         reader = screen.log_view.reader
         assert reader is not None and reader.search is not None
         assert reader.search.source == "/x/"
         await pilot.press("slash", "escape")
-        assert not screen.typed_line.open
+        assert "-open" not in screen.typed_line.classes
