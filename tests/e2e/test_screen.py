@@ -120,7 +120,7 @@ def test_a_shell_on_the_box_and_back(home: Home, box: Sshd) -> None:
         start(pane, home)
         pane.wait_for(r"box-a.*running")
         pane.keys("!")
-        pane.wait_for(r"\$|#")
+        pane.wait_for(r"(?s)leave it to come back.*[$#] *\n")
         pane.type("echo from-$((40+2))-box; exit\n")
         pane.wait_for(r"box-a.*running")
 
