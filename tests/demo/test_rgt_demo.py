@@ -95,15 +95,16 @@ def test_a_host_that_is_killed_leaves_no_job(temp: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
-def test_killed_in_its_pane_the_demo_cleans_up(temp: Path, number: signal.Signals) -> None:
+def test_killed_in_its_pane_the_demo_cleans_up(temp: Path) -> None:
     with tmux(120, 40) as pane:
         pane.start([*RGT, "demo"], {"TMPDIR": str(temp)})
         screen = pane.wait_for(r"(?s)steady-a100.*running", 60)
         assert all(box in screen for box in BOXES)
         pane.wait_for("simulated")
         children = psutil.Process(pane.pane_pid()).children(recursive=True)
-        os.kill(next(p.pid for p in children if " ".join(p.cmdline()).endswith("tui.cli demo")), number)
+        os.kill(
+            next(p.pid for p in children if " ".join(p.cmdline()).endswith("tui.cli demo")), signal.SIGKILL
+        )
         pane.wait_for(r"EXIT=\d+")
         wait_until(
             lambda: not alive(temp) and not list(temp.iterdir()), lambda: (alive(temp), list(temp.iterdir()))
@@ -116,18 +117,4 @@ def test_speeds_out_of_bounds_are_refused_in_a_line(speed: str, temp: Path) -> N
     done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert "--speed" in done.stderr.splitlines()[-1]
-    assert list(temp.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_the_selftest_sees_a_line_a_probe_and_a_checkpoint_of_every_box(temp: Path) -> None:
-    words = [*RGT, "demo", "--selftest", "--speed", "10", "--seed", "5"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    for box in BOXES:
-        assert f"{box}: a login without the key is refused" in done.stdout
-        assert f"{box}: probe " in done.stdout
-        assert f"{box}: log " in done.stdout
-        assert f"{box}: newest checkpoint ckpt-" in done.stdout
-    assert alive(temp) == []
     assert list(temp.iterdir()) == []

@@ -74,7 +74,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(folder: Path, *requirements: str) -> Installed:
     made = Installed(folder)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=120)
-    pip(made.python, "install", "--quiet", *requirements)
+    pip(made.python, "install", "--quiet", "--no-compile", *requirements)
     return made
 
 
