@@ -71,6 +71,8 @@ async def proxy(host: str, port: int, faults: Faults | None = None) -> AsyncIter
         state.tasks.add(task)
         try:
             await _carry(state, host, port, reader, writer)
+        except asyncio.CancelledError:
+            pass  # the end of the proxy; asyncio's own callback would print it
         finally:
             state.tasks.discard(task)
 

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import functools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def _no_inodes(path: Path) -> bool:
     return bool(said.f_files) and said.f_favail == 0
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Make the names in `folder` durable. Raises OSError."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -109,7 +110,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def sync_files(files: list[Path], folder: Path) -> None:
+def sync_files(files: Sequence[str], folder: str) -> None:
     """Make the content of many small files durable. Raises OSError.
 
     One ``syncfs`` (Linux; syncfs(2) says that it reports write errors since 5.8) costs less than a sync of
@@ -125,7 +126,7 @@ def sync_files(files: list[Path], folder: Path) -> None:
             os.close(fd)
 
 
-def _syncfs(folder: Path) -> bool:
+def _syncfs(folder: str) -> bool:
     call = _syncfs_of_libc()
     if call is None:
         return False

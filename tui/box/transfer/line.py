@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,7 @@ from tui.model.failure import Exit, Failure
 
 _ECHO = Script("exec cat", why="measure the round trip")
 _MIB = 1 << 20
+_LONG_S = 0.02
 
 
 class BulkTransport(Transport, Protocol):
@@ -88,6 +88,7 @@ class Line:
         self._transport: BulkTransport | None = None
         self._lock = asyncio.Lock()
         self._in_vain = 0
+        self._closing: asyncio.Future[None] | None = None
         self.rtt: float | None = None
         self.links = 0
 
@@ -126,6 +127,8 @@ class Line:
         await transport.close()
 
     async def close(self) -> None:
+        if self._closing is not None:
+            await self._closing
         if self._transport is not None:
             transport, self._transport = self._transport, None
             await transport.close()
@@ -138,7 +141,7 @@ class Line:
             try:
                 transport = await self._dial()
                 try:
-                    self.rtt = await round_trip(transport)
+                    self.rtt, echo = await round_trip(transport)
                 except BaseException:
                     await asyncio.shield(transport.close())
                     raise
@@ -152,6 +155,7 @@ class Line:
                     raise
                 continue
             self.links += 1
+            self._closing = asyncio.ensure_future(echo.close())  # a round trip nobody needs to wait for
             if isinstance(transport, Windowed):
                 transport.window = window_for(self.rtt, self._cap)
             return transport
@@ -174,8 +178,12 @@ def given_up(attempts: int) -> Failure:
     )
 
 
-async def round_trip(transport: Transport, timeout: float = 15.0) -> float:
-    """Seconds for one byte to the box and back, the best of three. Raises LinkLost, TimeoutError."""
+async def round_trip(transport: Transport, timeout: float = 15.0) -> tuple[float, Channel]:
+    """Seconds for one byte to the box and back, the best of three on a short way; and the channel to close.
+
+    Raises:
+        LinkLost, TimeoutError.
+    """
     best = float("inf")
     channel = await transport.open(_ECHO, timeout=timeout)
     try:
@@ -186,7 +194,9 @@ async def round_trip(transport: Transport, timeout: float = 15.0) -> float:
                 if not await channel.read(1):
                     break
                 best = min(best, time.monotonic() - began)
-    finally:
-        with contextlib.suppress(TimeoutError):
-            await channel.close()
-    return best if best != float("inf") else 0.0
+                if best > _LONG_S:
+                    break
+    except BaseException:
+        await asyncio.shield(channel.close())
+        raise
+    return (best if best != float("inf") else 0.0), channel

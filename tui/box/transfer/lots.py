@@ -1,4 +1,7 @@
-"""Many small files in one stream: out of the tar reader, hashed, written, made durable together, renamed."""
+"""Many small files in one stream: out of the tar reader, hashed, written, made durable together, renamed.
+
+Paths are plain strings here: with five thousand files `pathlib` costs more than their hashes.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,11 @@ class Lot:
 
     def __init__(self, files: Sequence[Wanted], into: Path, parts: Path) -> None:
         self._open = {os.fsencode(wanted.path): wanted for wanted in files}
-        self._into, self._parts = into, parts
+        self._into, self._parts = os.fspath(into), os.fspath(parts)
         self._reader = TarReader(max((wanted.size for wanted in files), default=0))
         self._current: Wanted | None = None
         self._pieces: list[bytes] = []
-        self._written: list[tuple[Path, Wanted]] = []
+        self._written: list[tuple[str, Wanted]] = []
         self.bytes_done = 0
         self.last = ""
         self.done: list[Wanted] = []
@@ -76,12 +79,13 @@ class Lot:
         """Make everything that came durable, then give it its names. Raises OSError."""
         if not self._written:
             return
-        folders = {(self._into / wanted.local).parent for _, wanted in self._written}
+        below = {wanted.local.rpartition("/")[0] for _, wanted in self._written}
+        folders = [f"{self._into}/{folder}" for folder in below]
         for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
         sync_files([path for path, _ in self._written], self._parts)
         for path, wanted in self._written:
-            path.rename(self._into / wanted.local)
+            os.rename(path, f"{self._into}/{wanted.local}")  # noqa: PTH104
             self.done.append(wanted)
         self._written.clear()
         for folder in folders:
@@ -101,7 +105,7 @@ class Lot:
         if len(data) != wanted.size or "sha256:" + hashlib.sha256(data).hexdigest() != wanted.sha256:
             self.refused.append(wanted)
             return
-        path = self._parts / f"{next(_numbers)}.small"
+        path = f"{self._parts}/{next(_numbers)}.small"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         try:
             view = memoryview(data)

@@ -171,8 +171,7 @@ class _Pull:
                 missing.append(wanted)
         begun = sum(path.stat().st_blocks * 512 for path in self._parts.iterdir())
         size = sum(wanted.size for wanted in missing)
-        folders = {parent for wanted in missing for parent in Path(wanted.local).parents}
-        need_room(self._into, max(0, size - begun), len(missing) + len(folders) + 4)
+        need_room(self._into, max(0, size - begun), len(missing) + len(_folders(missing)) + 4)
         return missing
 
     async def _fetch_all(self, missing: list[Wanted]) -> None:
@@ -429,6 +428,17 @@ async def _read(channel: Channel, watch: StallWatch) -> bytes:
             return await channel.read(_READ)
     except TimeoutError:
         raise Stalled("Nothing arrived for a while, and the link did not say that it was lost.") from None
+
+
+def _folders(files: Sequence[Wanted]) -> set[str]:
+    """Every folder that these files lie in, also the ones in between."""
+    found: set[str] = set()
+    for wanted in files:
+        folder = wanted.local.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 def _names_below(folder: Path) -> set[str]:
