@@ -16,8 +16,10 @@ from tui.box.probe.cards import read_cards, read_xid
 from tui.box.probe.choose import absolute, choose, mount_of
 from tui.box.probe.disks import Asked, read_filesystems
 from tui.box.probe.frame import Frames, Garbled, batch, sections
+from tui.box.probe.memo import Memo
+from tui.box.probe.plan import ProbeRequest, make_plan
 from tui.box.probe.script import Entry, configure, source
-from tui.box.probe.system import Moment, clock_offset, linux_identity, read_cpu, read_memory
+from tui.box.probe.system import Identity, Moment, clock_offset, linux_identity, read_cpu, read_memory
 from tui.box.probe.watched import find_arguments, life_of, matches
 from tui.model.run import RunSpec
 from tui.model.telemetry import GpuProcess, Telemetry
@@ -117,6 +119,18 @@ def test_a_wanted_mount_is_read_even_where_none_is_looked_for() -> None:
     mounts = read_mounts("/dev/sda / ext4 rw 0 0\n/dev/sdb /var/lib/docker ext4 rw 0 0\n").mounts or ()
     assert [one.path for one in choose(mounts, [], "/root")] == ["/"]
     assert [one.path for one in choose(mounts, ["/var/lib/docker/x"], "/root")] == ["/var/lib/docker", "/"]
+
+
+def test_a_mount_that_only_df_knows_is_asked_for_again_and_again() -> None:
+    """One that the table lacks must not be taken for the root it lies on by its spelling."""
+    memo = Memo(hello={"mounts": b"/dev/sda / ext4 rw 0 0\n"})
+    identity = Identity(SafeText("Linux"), home="/root")
+    request = ProbeRequest(mounts=("/root/data/x", "/root/elsewhere"))
+    for _ in range(3):
+        asked = {disk.path for disk in make_plan(request, identity, memo).disks}
+        assert "/root/data/x" in asked
+        memo.resolved |= {"/root/data/x": "/root/data", "/root/elsewhere": "/"}
+    assert "/root/elsewhere" not in asked
 
 
 def test_no_more_mounts_than_can_be_read() -> None:

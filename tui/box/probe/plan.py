@@ -105,9 +105,11 @@ def _disks(request: ProbeRequest, identity: Identity, memo: Memo) -> tuple[Asked
     disks = [
         Asked(memo.key("m", mount.path), mount.path, mount) for mount in choose(mounts, wanted, identity.home)
     ]
+    listed = {mount.path for mount in mounts}
     for path in dict.fromkeys(folders):
         # A path that by its spelling lies on / may lead elsewhere through a symbolic link: df tells once.
+        # Where it tells of a mount that the table lacks, df is asked on: the table can't speak for it.
         mount = mount_of(path, mounts)
-        if path != "/" and path not in memo.resolved and (mount is None or mount.path == "/"):
+        if path != "/" and memo.resolved.get(path) not in listed and (mount is None or mount.path == "/"):
             disks.append(Asked(memo.key("m", path), path))
     return tuple(disks)
