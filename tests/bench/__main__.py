@@ -30,6 +30,7 @@ FIGURES = {
     "ingest": "from a log's bytes to its lines in memory",
     "follow": "following a busy log, beside ssh tail -F",
     "many": "a hundred boxes, beside ssh processes and a ControlMaster",
+    "pull": "fetching with proof, beside scp, sftp and rsync; over long ways; after a cut",
     "tick": "what a probe costs the box, beside one ssh per look",
 }
 
