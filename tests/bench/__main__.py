@@ -30,6 +30,7 @@ FIGURES = {
     "ingest": "from a log's bytes to its lines in memory",
     "follow": "following a busy log, beside ssh tail -F",
     "many": "a hundred boxes, beside ssh processes and a ControlMaster",
+    "checkpoints": "what the verdict on a checkpoint costs, beside torch.load",
     "pull": "fetching with proof, beside scp, sftp and rsync; over long ways; after a cut",
     "tick": "what a probe costs the box, beside one ssh per look",
 }
@@ -39,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="\n".join(f"  {name:<8} {what}" for name, what in FIGURES.items()),
+        epilog="\n".join(f"  {name:<11} {what}" for name, what in FIGURES.items()),
     )
     parser.add_argument("name", nargs="*", help="only these figures")
     parser.add_argument("--quick", action="store_true", help="smaller, in less than two minutes")

@@ -99,11 +99,11 @@ def torch_zip(pickle: bytes, storages: Mapping[str, bytes], *, method: int = zip
     """What ``torch.save`` would have written, by the standard library's zip writer."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
-        archive.writestr("m/data.pkl", pickle)
-        archive.writestr("m/byteorder", b"little")
-        for key, data in storages.items():
-            archive.writestr(f"m/data/{key}", data)
-        archive.writestr("m/version", b"3\n")
+        members = {"data.pkl": pickle, "byteorder": b"little", "version": b"3\n"}
+        for name, data in (members | {f"data/{key}": data for key, data in storages.items()}).items():
+            info = zipfile.ZipInfo(f"m/{name}")  # its own time, so that every call gives the same bytes
+            info.compress_type = method
+            archive.writestr(info, data)
     return out.getvalue()
 
 

@@ -166,6 +166,21 @@ def test_behind_the_values_that_are_kept_names_are_still_found() -> None:
     assert found.globals == ["posix.system"]
 
 
+def test_a_name_cannot_hide_behind_a_thousand_others() -> None:
+    many = b"".join(a_global(f"package.Type{n}") + b"0" for n in range(1500))
+    assert worst(refused(read(many + calls("posix.system") + b".").globals)) == "high"
+
+
+def test_places_are_not_guessed_where_values_were_left_out() -> None:
+    filler = b"\x80\x04(" + b"K\x01" * (MAX_NODES + 10) + b"1]\x94"
+    with pytest.raises(PickleTooLong):
+        read(filler + b"\x8c\x05posix\x94\x8c\x06system\x94h\x01h\x02\x93.")
+    overwritten = (
+        b"(" + b"K\x01" * (MAX_NODES + 10) + b"1" + text("harmless") + b"q\x010]q\x010h\x01h\x01\x93."
+    )
+    assert read(overwritten).globals == [UNKNOWN]
+
+
 def test_an_endless_pickle_is_given_up() -> None:
     with pytest.raises(PickleTooLong):
         read(b"N0" * 2_100_000 + b"N.")

@@ -21,8 +21,8 @@ _EFFECTS: Mapping[Word, Effect] = {
 
 
 def effect_of(problem: Problem) -> Effect:
-    """What a problem does to the verdict. A code of another table was judged by the report it came with."""
-    return CODES[problem.code].effect if problem.code in CODES else "gap"
+    """What a problem does to the verdict."""
+    return problem.effect or (CODES[problem.code].effect if problem.code in CODES else "gap")
 
 
 def accept(examination: Examination, *others: Acceptance) -> Acceptance:

@@ -103,6 +103,7 @@ _INCOMPLETE: dict[str, tuple[str, str]] = {
     "file-unreadable": ("could not be read", "Make it readable."),
     "file-lfs-pointer": ("a pointer of git-lfs or git-annex, not the file itself", "Run: git lfs pull"),
     "load-timed-out": ("loading did not end in time", "Verify again on an idle computer."),
+    "metrics-unreadable": ("what the folder declares of its metrics is not valid", "Mend its custody.toml."),
     "nothing-judged": ("nothing here could be judged", "Name the right folder, or a manifest."),
     "too-many-files": ("more files than are examined at once", "Verify its parts one by one."),
 }

@@ -31,7 +31,7 @@ class Contents:
     Attributes:
         names: of all tensors of the state dict, for the index of a sharded checkpoint.
         spans: bytes of the file that hold tensors, for whoever looks at the numbers.
-        complete: False where there was more than is kept.
+        gap: why the spans do not cover every tensor; empty where they do.
         facts: whole numbers and short texts at the top, by key.
     """
 
@@ -47,7 +47,7 @@ class Contents:
     flavour: str | None = None
     resumable: bool | None = None
     metadata: dict[str, str] | None = None
-    complete: bool = True
+    gap: str = ""
     facts: dict[str, int | str] = field(default_factory=dict)
 
 
@@ -88,7 +88,9 @@ def _children(node: object) -> list[tuple[str, object]] | None:
 def contents_of(value: object, *, complete: bool = True) -> Contents:
     """What the value of a torch pickle says of itself. Spans are added by whoever knows the file."""
     tensors, whole = tensors_in(value)
-    contents = Contents(complete=complete and whole, tensors=len(tensors))
+    contents = Contents(
+        gap="" if complete and whole else "more tensors than are listed", tensors=len(tensors)
+    )
     contents.elements = sum(tensor.elements for _, tensor in tensors)
     contents.dtypes = dict(Counter(tensor.dtype for _, tensor in tensors))
     if not isinstance(value, dict):

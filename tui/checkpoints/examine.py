@@ -119,7 +119,7 @@ class _Examiner:
 
     def _one(self, entry: Entry) -> tuple[Judged, str | None, str | None]:
         absolute = self._tree.absolute(entry.path)
-        judged = self._by_name(entry) or self._by_content(entry, absolute)
+        judged = _light(self._by_name(entry) or self._by_content(entry, absolute))
         digest, problem = _digest(absolute) if self._options.digests else (None, None)
         if self._options.progress:
             self._options.progress(entry.size)
@@ -196,7 +196,7 @@ class _Examiner:
             text_marker = entry.name.lower() in ("latest.txt", "last.txt")
             if judged.verdict.verdict != "ignore" or not (entry.name in POINTERS or text_marker):
                 continue
-            verdict = judged.verdict.model_copy(update={"kind": "marker"})
+            verdict = judged.verdict.model_copy(update={"kind": "marker", "path": path})
             siblings = self._tree.folders[entry.parent]
             if entry.name in POINTERS and not (entry.name == "latest" and self._tags(entry.parent)):
                 wanted = deepspeed.read_pointer(self._tree.absolute(path))
@@ -359,6 +359,16 @@ class _Examiner:
                 Problem(code="side-file-needs-allowlist", path=judged.verdict.path, detail=detail),
             )
         return judged.problems
+
+
+_NOTHING = Judged(say("", "other", "ignore"))
+
+
+def _light(judged: Judged) -> Judged:
+    """One verdict for all the files of which there is nothing to say: there may be very many."""
+    verdict = judged.verdict
+    plain = verdict.verdict == "ignore" and verdict.kind == "other" and not judged.problems
+    return _NOTHING if plain else judged
 
 
 def _stands_apart(verdict: CheckpointVerdict) -> bool:

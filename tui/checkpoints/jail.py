@@ -51,7 +51,7 @@ def main() -> int:
             if torch is not None:
                 torch.set_num_threads(1)
         if not hasattr(os, "fork") or sys.platform != "linux":
-            _say(_answer(request, numpy, torch, confined + _limits(request)))
+            _say({**_answer(request, numpy, torch, confined + _limits(request)), "last": True})
             return 0  # no process of its own per file: this one is not used twice
         _say(_in_child(request, numpy, torch, confined))
     return 0

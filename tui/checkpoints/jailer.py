@@ -130,6 +130,8 @@ class Jail:
         answer = self._line(process, deadline)
         if not isinstance(answer, dict):
             raise ValueError("no object")
+        if answer.get("last"):  # where it can't fork, each process reads one file
+            self._end()
         return answer
 
     def _running(self, deadline: float) -> subprocess.Popen[bytes]:

@@ -37,8 +37,10 @@ def with_numbers(judged: Judged, absolute: str, jail: Jail | None, *, sparse: bo
     if told.crashed:
         return replace(judged, verdict=_changed(verdict, "suspicious", "load_crashed", told.crashed))
     gaps = told.gaps
-    if not contents.complete:
-        gaps = (*gaps, ("values-not-checked", "more tensors than are listed"))
+    if contents.gap:
+        gaps = (*gaps, ("values-not-checked", contents.gap))
+    if told.values is not None and told.values.unread:
+        gaps = (*gaps, ("file-changed", f"it ended inside {told.values.unread[0][:80]}"))
     found = verdict.model_copy(
         update={"values": told.values, "loaded": told.loaded, "confined": told.confined}
     )

@@ -18,6 +18,8 @@ from tui.checkpoints.torch_files import judge_legacy, judge_pickle, judge_zip
 from tui.model.text import safe
 from tui.model.verdict import Problem
 
+_ENTRIES, _KEY, _VALUE = 50, 100, 500
+
 _SUBTYPES: dict[Content, str] = {
     "lfs_pointer": "lfs_pointer", "annex_pointer": "annex_pointer", "html": "html", "json": "json", "xml":
     "xml",
@@ -146,17 +148,22 @@ def _whole_safetensors(path: str, header: Header) -> Judged:
         dtypes=dict(Counter(span.dtype for span in header.tensors)),
         keys=len(header.tensors),
         prefix=prefix_of(header.shapes),
-        metadata=header.metadata,
+        metadata=_short(header.metadata),
     )
     step = header.metadata.get("step", "")
     number = int(step) if step.isascii() and step.isdigit() and len(step) < 16 else None
     verdict = say(
         path, "safetensors", "ok", format="safetensors", keys=contents.keys, tensors=contents.tensors,
         elements=contents.elements, dtypes=contents.dtypes or None, prefix=contents.prefix,
-        metadata=header.metadata, step=number,
+        metadata=_short(header.metadata), step=number,
     )  # fmt: skip
     problem = Problem(code="no-checksum", path=path)
     return Judged(verdict, contents, (problem,), unchecked=True)
+
+
+def _short(metadata: dict[str, str]) -> dict[str, str]:
+    """What a verdict repeats of it: trainers put whole data sets' tags there."""
+    return {key[:_KEY]: value[:_VALUE] for key, value in list(metadata.items())[:_ENTRIES]}
 
 
 def _zeros(source: Source, path: str, claim: Claim | None, *, crc: bool) -> Judged:

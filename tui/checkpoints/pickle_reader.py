@@ -110,15 +110,16 @@ def read_pickle(stream: BinaryIO, *, found: Pickle | None = None) -> Pickle:
 
 _NEWER_THAN_2 = frozenset(ord(op.code) for op in pickletools.opcodes if op.proto > 2)
 _TABLE = {ord(op.code): op for op in pickletools.opcodes}
+_U1, _U2, _U4, _U8, _I4 = (struct.Struct(form) for form in ("<B", "<H", "<I", "<Q", "<i"))
 _FIXED = {code: op.arg.n if op.arg and op.arg.n > 0 else 0 for code, op in _TABLE.items()}
 _COUNTED = {
-    **dict.fromkeys(b"UC\x8c\x8a", "<B"),  # SHORT_BINSTRING, SHORT_BINBYTES, SHORT_BINUNICODE, LONG1
-    **dict.fromkeys(b"TXB\x8b", "<I"),  # BINSTRING, BINUNICODE, BINBYTES, LONG4
-    **dict.fromkeys(b"\x8d\x8e\x96", "<Q"),  # BINUNICODE8, BINBYTES8, BYTEARRAY8
+    **dict.fromkeys(b"UC\x8c\x8a", _U1),  # SHORT_BINSTRING, SHORT_BINBYTES, SHORT_BINUNICODE, LONG1
+    **dict.fromkeys(b"TXB\x8b", _U4),  # BINSTRING, BINUNICODE, BINBYTES, LONG4
+    **dict.fromkeys(b"\x8d\x8e\x96", _U8),  # BINUNICODE8, BINBYTES8, BYTEARRAY8
 }
 _TEXTS = frozenset(b"UTX\x8c\x8d")
 _LINES = frozenset(b"IFLSVPgp")  # INT, FLOAT, LONG, STRING, UNICODE, PERSID, GET, PUT
-_INTEGERS = {ord("J"): "<i", ord("K"): "<B", ord("M"): "<H"}
+_INTEGERS = {ord("J"): _I4, ord("K"): _U1, ord("M"): _U2}
 _CONSTANTS = {ord("N"): None, 0x88: True, 0x89: False}
 _MARK_OPS = frozenset(
     code for code, op in _TABLE.items() if pickletools.markobject in op.stack_before and op.name != "POP"
@@ -147,10 +148,10 @@ class _Machine:
             0x85: lambda: self._tuple_of(1), 0x86: lambda: self._tuple_of(2), 0x87: lambda: self._tuple_of(3),
             ord("a"): self._append, ord("e"): self._extend, 0x90: self._extend,
             0x91: self._list, ord("s"): self._set_item, ord("u"): self._set_items,
-            0x94: lambda: self._remember(len(self._memo)), ord("q"): lambda:
-            self._remember(self._number("<B")), ord("r"): lambda: self._remember(self._number("<I")),
-            ord("h"): lambda: self._recall(self._number("<B")),
-            ord("j"): lambda: self._recall(self._number("<I")),
+            0x94: self._memoise, ord("q"): lambda: self._remember(self._take(1)[0]),
+            ord("r"): lambda: self._remember(self._number(_U4)),
+            ord("h"): lambda: self._recall(self._take(1)[0]),
+            ord("j"): lambda: self._recall(self._number(_U4)),
             0x80: self._proto, ord("G"): lambda: self._push(struct.unpack(">d", self._take(8))[0]),
             **dict.fromkeys((0x82, 0x83, 0x84), self._extension),
         }  # fmt: skip
@@ -192,8 +193,9 @@ class _Machine:
             raise PickleDamaged("an argument without its end", truncated=len(line) < _TEXT_KEPT)
         return line[:-1].decode("utf-8", "surrogateescape")
 
-    def _number(self, form: str) -> int:
-        return int(struct.unpack(form, self._take(struct.calcsize(form)))[0])
+    def _number(self, form: struct.Struct) -> int:
+        number: int = form.unpack(self._take(form.size))[0]
+        return number
 
     def _counted(self, code: int) -> object:
         """Text is kept where it is short, everything else passed over."""
@@ -299,6 +301,13 @@ class _Machine:
         value = self._stack[-1]
         if self._nodes <= MAX_NODES or isinstance(value, str | Global):
             self._memo[place] = value
+        else:
+            self._memo.pop(place, None)  # what stood there before must not be taken for it
+
+    def _memoise(self) -> None:
+        if self._nodes > MAX_NODES:
+            raise PickleTooLong  # its place is the number of places, which is no longer known
+        self._remember(len(self._memo))
 
     def _recall(self, place: int) -> None:
         if place not in self._memo and self._found.complete:
@@ -311,8 +320,11 @@ class _Machine:
         self._push(tuple(self._to_mark()))
 
     def _tuple_of(self, count: int) -> None:
-        items = tuple(self._stack.pop() for _ in range(count))
-        self._push(items[::-1])
+        items = self._stack[-count:]
+        if len(items) < count:
+            raise PickleDamaged("a tuple of what is not there")
+        del self._stack[-count:]
+        self._push(tuple(items))
 
     def _list(self) -> None:
         self._push(self._to_mark())
@@ -360,9 +372,12 @@ class _Machine:
     def _name(self, module: object, name: object) -> Global:
         known = isinstance(module, str) and isinstance(name, str)
         full = f"{module}.{name}" if known else UNKNOWN
-        if full not in self._seen and len(self._seen) < _GLOBALS_KEPT:
-            self._seen.add(full)
-            self._found.globals.append(full)
+        if full not in self._seen:
+            if len(self._seen) >= _GLOBALS_KEPT:
+                full = UNKNOWN  # nobody needs so many, except to hide one behind them
+            if full not in self._seen:
+                self._seen.add(full)
+                self._found.globals.append(full)
         return Global(full)
 
     def _global(self) -> None:
@@ -374,7 +389,7 @@ class _Machine:
         self._push(self._name(module, name))
 
     def _extension(self) -> None:
-        number = self._number({0x82: "<B", 0x83: "<H", 0x84: "<i"}[self._code])
+        number = self._number({0x82: _U1, 0x83: _U2, 0x84: _I4}[self._code])
         self._push(self._name("copyreg", f"extension_{number}"))
 
     def _inst(self) -> None:
@@ -406,7 +421,7 @@ class _Machine:
         self._push(storage or OPAQUE)
 
     def _proto(self) -> None:
-        self._found.protocol = self._number("<B")
+        self._found.protocol = self._take(1)[0]
         if self._found.protocol > 5:
             raise PickleDamaged(f"pickle protocol {self._found.protocol}")
 

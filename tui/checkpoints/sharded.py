@@ -183,7 +183,7 @@ def _absent_keys(folder: Folder, weights: Mapping[str, str]) -> tuple[str, ...]:
     held: dict[str, frozenset[str] | None] = {}
     for file in set(weights.values()):
         contents = folder.files[file].contents if file in folder.files else None
-        known = contents is not None and contents.complete and (contents.names or contents.tensors == 0)
+        known = contents is not None and not contents.gap and (contents.names or contents.tensors == 0)
         held[file] = frozenset(contents.names) if contents is not None and known else None
     return tuple(
         key for key, file in weights.items() if (names := held[file]) is not None and key not in names

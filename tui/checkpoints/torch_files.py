@@ -117,9 +117,13 @@ def _weighed(
     return Judged(verdict, found.contents, problems, unchecked=not recorded, loadable=loadable)
 
 
+def _shown(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name[:200] for name in names[:50])
+
+
 def _unsafe(path: str, kind: str, names: tuple[str, ...]) -> CheckpointVerdict:
     worst_ones = ", ".join(name for name in names if danger(name) == "high")[:200]
-    return say(path, kind, "unsafe", None, worst_ones, danger="high", globals=names, format=kind)
+    return say(path, kind, "unsafe", None, worst_ones, danger="high", globals=_shown(names), format=kind)
 
 
 def _needs(path: str, kind: str, names: tuple[str, ...], common: dict[str, Any]) -> CheckpointVerdict:
@@ -130,7 +134,7 @@ def _needs(path: str, kind: str, names: tuple[str, ...], common: dict[str, Any])
         None,
         ", ".join(names)[:200],
         danger=worst(names),
-        globals=names,
+        globals=_shown(names),
         **common,
     )
 

@@ -73,7 +73,11 @@ def read_torch_zip(source: Source, directory: Directory, *, look: bool = True) -
         found.globals = tuple(dict.fromkeys((*found.pickle.globals, *names)))
     if look:
         found.contents = contents_of(found.pickle.value, complete=found.pickle.complete)
-        _place(found, {m.name: m for m in directory.members}, root)
+        members = {m.name: m for m in directory.members}
+        _place(found, members, root)
+        order = members.get(f"{root}byteorder")
+        if order is not None and source.read(order.start, min(order.size, 8)) == b"big":
+            found.contents.spans, found.contents.gap = [], "written on a big-endian machine"
     return found
 
 

@@ -147,11 +147,17 @@ class FileVerdict(_Frozen):
 
 
 class Problem(_Frozen):
-    """One thing that is wrong or was not checked. `code` is of the table in `tui/checkpoints/codes.py`."""
+    """One thing that is wrong or was not checked.
+
+    Attributes:
+        code: of the table in `tui/checkpoints/codes.py`, which also says what it does to the verdict.
+        effect: what a code of another table does to it.
+    """
 
     code: str
     path: str = ""
     detail: str = ""
+    effect: Literal["", "refuses", "incomplete", "gap"] = ""
 
 
 class Examination(_Frozen):

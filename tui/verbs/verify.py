@@ -193,8 +193,11 @@ def _metrics(root: str) -> tuple[list[dict[str, Any]], list[Problem], Acceptance
     try:
         report = room.verify_metrics(Path(root))
     except Failure as failure:
-        return [], [Problem(code="metrics-not-checked", detail=failure.line)], "accepted"
-    problems = [Problem(code=p.code, path=p.path or "", detail=p.detail) for p in report.problems]
+        return [], [Problem(code="metrics-unreadable", detail=failure.line)], "incomplete"
+    problems = [
+        Problem(code=p.code, path=p.path or "", detail=p.detail, effect="gap" if p.gap else "incomplete")
+        for p in report.problems
+    ]
     if not report.metrics and not problems:
         problems.append(Problem(code="metrics-not-checked", detail="no reported metric was found"))
     return report.as_json(), problems, report.outcome
@@ -210,7 +213,8 @@ def _print_human(result: Result, out: Out = print) -> None:
     for metric in result.metrics:
         reported, recomputed = safe(str(metric.get("reported"))), safe(str(metric.get("recomputed")))
         word, name = safe(str(metric.get("verdict")), 40), safe(str(metric.get("name")), 80)
-        out(f"{word:<{_WIDTH}}  {name}  reported {reported}, recomputed {recomputed}")
+        detail = safe(str(metric.get("detail") or ""), 200)
+        out(f"{word:<{_WIDTH}}  {name}  reported {reported}, recomputed {recomputed}  {detail}".rstrip())
     serious = [p for p in found.problems if effect_of(p) != "gap"]
     for problem in serious[:_SHOWN]:
         out(f"{problem.code:<{_WIDTH}}  {safe(problem.path, 200)}  {safe(problem.detail, 200)}".rstrip())
