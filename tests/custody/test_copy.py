@@ -274,8 +274,10 @@ async def test_to_an_rclone_remote(tmp_path: Path, remote: str) -> None:
     """A plain and an encrypted remote of a real rclone; the configuration stays as it is."""
     with rclone_remotes(tmp_path) as folders:
         rig = Rig(tmp_path, ALL, here)
-        report = await rig.copy(RcloneStore(f"{remote}:some/place", rig.name))
+        source = replace(rig.source, own_rclone=False)
+        report = await rig.copy(RcloneStore(f"{remote}:some/place", rig.name), source=source)
         assert report.refusals == ()
+        assert report.route == "through this computer"
         assert report.destination.uri == f"rclone:{remote}:some/place/{rig.name}"
         there = tmp_path / "fetched"
         subprocess.run(["rclone", "copy", report.destination.path, str(there)], check=True, timeout=60)
@@ -284,6 +286,33 @@ async def test_to_an_rclone_remote(tmp_path: Path, remote: str) -> None:
             assert not any(b"weights" in data for data in content(folders["vault"]).values())
         again = await rig.copy(RcloneStore(f"{remote}:some/place", rig.name))
         assert (again.refusals, again.bag) == ((), report.bag)
+
+
+@pytest.mark.real
+async def test_rclone_on_the_box(sshd: Sshd, tmp_path: Path) -> None:
+    """The box has rclone and the remote: the bytes go from there; odd names and paperwork from here."""
+    with rclone_remotes(tmp_path) as folders:
+        own = sshd.home / ".config" / "rclone"
+        own.mkdir(parents=True)
+        (own / "rclone.conf").write_bytes(Path(os.environ["RCLONE_CONFIG"]).read_bytes())
+        rig = Rig(tmp_path, ALL, over_ssh(Desk(tmp_path), sshd))
+        report = await rig.copy(RcloneStore("disk:x", rig.name))
+        assert (report.route, report.gaps) == ("rclone on the box", ())
+        whole(rig, report, folders["disk"] / "x" / rig.name)
+
+
+@pytest.mark.real
+async def test_rclone_on_the_box_that_means_another_place(sshd: Sshd, tmp_path: Path) -> None:
+    """A remote of that name is there, and leads elsewhere: then through this computer, and it is said."""
+    with rclone_remotes(tmp_path) as folders:
+        own = sshd.home / ".config" / "rclone"
+        own.mkdir(parents=True)
+        (own / "rclone.conf").write_text(f"[disk]\ntype = alias\nremote = {tmp_path}/elsewhere\n")
+        rig = Rig(tmp_path, FILES, over_ssh(Desk(tmp_path), sshd))
+        report = await rig.copy(RcloneStore("disk:x", rig.name))
+        assert report.route == "through this computer"
+        assert [one.code for one in report.gaps] == ["rclone-on-box-failed"]
+        whole(rig, report, folders["disk"] / "x" / rig.name)
 
 
 @pytest.mark.real

@@ -266,6 +266,10 @@ _COPY = {
     "direct-route-failed": _gap(
         "The way from box to box did not work; the bytes went through this computer.", "Nothing to do."
     ),
+    "rclone-on-box-failed": _gap(
+        "rclone of the box did not bring all of it; the rest went through this computer.",
+        "See whether the remote of that name is the same on both.",
+    ),
     "key-not-removed": _gap(
         "It could not be seen that the single-use key was removed from the target.",
         "Remove the line with its comment from ~/.ssh/authorized_keys there; it ends by itself in two days.",

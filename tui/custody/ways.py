@@ -18,12 +18,14 @@ from tui.box.transfer.tarstream import TarRefused
 from tui.box.transfer.wanted import SMALL, Pulled, Wanted
 from tui.custody.bag import DATA, Layout, hashed, raw_name, tag_files
 from tui.custody.codes import refusal
-from tui.custody.direct import DirectRoute, push_direct
+from tui.custody.direct import DirectRoute, Sent, push_direct
 from tui.custody.moments import moment
+from tui.custody.on_box import push_rclone
 from tui.custody.records import write_file
 from tui.custody.stores.base import Store, in_thread
 from tui.custody.stores.box import BoxStore
 from tui.custody.stores.path import PathStore
+from tui.custody.stores.rclone import RcloneStore
 from tui.custody.tar_copy import read_tar, write_tar
 from tui.model.custody import Gap, HashedFile, KeyAdmission, Refusal
 from tui.model.text import safe
@@ -40,11 +42,13 @@ class Source:
     Attributes:
         dial: makes a connection for this transfer alone.
         direct: how the box itself reaches the store's box; None: not at all, or not wanted.
+        own_rclone: whether the box may use an rclone of its own.
     """
 
     box: str
     dial: Dial
     direct: DirectRoute | None = None
+    own_rclone: bool = True
 
 
 @dataclass(slots=True)
@@ -208,6 +212,8 @@ async def _through(work: Copying) -> None:
     left = [one for one in work.layout.plain if f"{DATA}/{one.path}" not in there]
     if work.source.direct is not None and isinstance(work.store, BoxStore):
         left = await _box_to_box(work, work.store, left)
+    if work.source.own_rclone and left and isinstance(work.store, RcloneStore):
+        left = await _box_to_remote(work, work.store, left)
     work.meter.files = len(work.done)
     ready: asyncio.Queue[tuple[Path, list[HashedFile]] | None] = asyncio.Queue(1)
     fetching = asyncio.ensure_future(_fetch(work, _batches(left), ready))
@@ -227,12 +233,23 @@ async def _box_to_box(work: Copying, store: BoxStore, left: list[HashedFile]) ->
     if not large:
         return left
     sent = await push_direct(work.source.dial, work.root, store, large, work.source.direct, moved=work.moved)
+    return _after(work, sent, left, "direct")
+
+
+async def _box_to_remote(work: Copying, store: RcloneStore, left: list[HashedFile]) -> list[HashedFile]:
+    work.meter.note = "rclone on the box"
+    sent = await push_rclone(work.source.dial, work.root, store, left, moved=work.moved)
+    work.meter.note = ""
+    return left if sent is None else _after(work, sent, left, "rclone on the box")
+
+
+def _after(work: Copying, sent: Sent, left: list[HashedFile], route: Route) -> list[HashedFile]:
+    """Take in what arrived by itself; returns what did not."""
     work.admissions += sent.admissions
     work.gaps += sent.gaps
-    for one in sent.stored:
-        work.done[f"{DATA}/{one.path}"] = _bagged(one)
+    work.done |= {f"{DATA}/{one.path}": _bagged(one) for one in sent.stored}
     if sent.stored:
-        work.route = "direct"
+        work.route = route
     stored = {one.path for one in sent.stored}
     return [one for one in left if one.path not in stored]
 

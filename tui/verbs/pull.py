@@ -43,7 +43,7 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--bwlimit", type=_rate, metavar="RATE", help="at most so many bytes a second, such as 20M"
     )
     pull.add_argument(
-        "--through-here", action="store_true", help="never from box to box, even where they reach each other"
+        "--through-here", action="store_true", help="never from the box itself, even if it reaches the store"
     )
     pull.add_argument("--json", action="store_true", help="print the record as JSON")
     pull.set_defaults(run=lambda args: asyncio.run(_pull(args)))
@@ -188,7 +188,7 @@ async def _source(
     if direct and target is not None:
         await _met(connect, target)
         route = await direct_route(task.instance, target, trust_store(task.where))
-    return Source(task.instance.name, dial_to(connect, task.instance), route)
+    return Source(task.instance.name, dial_to(connect, task.instance), route, own_rclone=direct)
 
 
 async def _met(connect: Dialer, target: Instance) -> None:

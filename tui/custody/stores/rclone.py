@@ -184,7 +184,7 @@ class RcloneStore:
         async with self._running(*args, *_QUIET, *cap) as process:
             assert process.stderr is not None
             while line := await _within(process.stderr.readline()):
-                count, complaint = _log_line(line)
+                count, complaint = log_line(line)
                 said = complaint or said
                 if count is not None and count > last:
                     moved(count - last)
@@ -241,7 +241,7 @@ async def _collect(stream: asyncio.StreamReader, cap: int) -> bytes:
     return bytes(kept)
 
 
-def _log_line(line: bytes) -> tuple[int | None, str]:
+def log_line(line: bytes) -> tuple[int | None, str]:
     """Bytes moved so far, and what it complains of."""
     try:
         said = json.loads(line)
