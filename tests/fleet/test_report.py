@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,11 @@ from tests.fixtures import fleet_fixture as fixture
 from tui.fleet.report import exit_code, progress_words, status_json, status_lines, status_table
 from tui.model.cells import width
 from tui.model.failure import Exit
+from tui.model.instance import Link, LinkState
+from tui.model.reading import known
 from tui.model.run import Progress
 from tui.model.snapshot import FleetSnapshot
+from tui.model.text import SafeText
 
 
 def test_columns_line_up_also_for_hostile_and_wide_names() -> None:
@@ -32,6 +36,17 @@ def test_unknown_is_a_question_mark_and_null() -> None:
     assert set(parked["percent"].values()) == {None}
     assert parked["price_per_hour"] is None
     assert parked["probed_at"] is None
+
+
+def test_no_card_is_not_an_unknown_card_and_a_name_is_said_once() -> None:
+    live = fixture.fleet().boxes[0]
+    assert live.telemetry is not None
+    bare = replace(live, telemetry=replace(live.telemetry, gpus=known(())))
+    lost = replace(live, link=Link(LinkState.UNREACHABLE, detail=SafeText(f"{live.name}: no answer.")))
+    (_, row, *_) = status_table(FleetSnapshot(boxes=(bare,)), fixture.NOW)
+    assert row.split()[-5:-3] == ["–", "–"]
+    assert "gpu –  vram –" in next(status_lines(FleetSnapshot(boxes=(bare,)), fixture.NOW))
+    assert f"{live.name}: no answer." in list(status_table(FleetSnapshot(boxes=(lost,)), fixture.NOW))
 
 
 def test_what_is_wrong_is_said_in_both() -> None:

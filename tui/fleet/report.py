@@ -90,13 +90,13 @@ def status_table(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
         yield "  ".join(padded).rstrip()
     for box in snapshot.boxes:
         if box.link.state is not LinkState.LIVE and box.link.detail:
-            yield f"{box.name}: {box.link.detail}"
+            yield f"{box.name}: {box.link.detail.removeprefix(f'{box.name}: ')}"
         yield from (f"{box.name}: {attention.text}" for attention in box.attention)
 
 
 def _rows(box: BoxView, runs: tuple[RunView, ...], now: float) -> Iterator[tuple[str, ...]]:
     head = (box.name, box.instance.platform, box_word(box, now).word)
-    tail = tuple("?" if v is None else f"{v:.0f}" for v in figures(box).values())
+    tail = tuple(_percent(box, name, value) for name, value in figures(box).items())
     seen = age_word(box.telemetry.taken_at if box.telemetry else None, now)
     for run in runs:
         yield (*head, run.name, run.state.value, progress_words(run.progress), *tail, seen)
@@ -106,7 +106,16 @@ def _rows(box: BoxView, runs: tuple[RunView, ...], now: float) -> Iterator[tuple
 
 def worst_numbers(box: BoxView) -> str:
     """The four figures that matter, each with its unknown said."""
-    return "  ".join(f"{name} {'?' if v is None else f'{v:.0f}%'}" for name, v in figures(box).items())
+    told = ((name, _percent(box, name, value)) for name, value in figures(box).items())
+    return "  ".join(f"{name} {word}{'%' if word[0].isdigit() else ''}" for name, word in told)
+
+
+def _percent(box: BoxView, name: str, value: float | None) -> str:
+    """A figure, ``?`` where it is not known, ``–`` where there is no card to have one."""
+    if value is not None:
+        return f"{value:.0f}"
+    cardless = box.telemetry is not None and box.telemetry.gpus.value == ()
+    return "–" if cardless and name in ("gpu", "vram") else "?"
 
 
 def figures(box: BoxView) -> dict[str, float | None]:
