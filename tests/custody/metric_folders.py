@@ -43,7 +43,9 @@ def examined(root: Path, declaration: Declaration | dict[str, Any] | None = None
     """The reference's report."""
     from tui.custody.scoring.findings import examine  # needs NumPy
 
-    said = declaration if isinstance(declaration, Declaration) else Declaration.model_validate(declaration or {})
+    said = declaration
+    if not isinstance(said, Declaration):
+        said = Declaration.model_validate(said or {})
     return examine(root, said).report
 
 
