@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.box.transfer_box import HASTY, tree
 from tests.real import need
@@ -90,8 +91,8 @@ class Rig:
     def path_store(self, folder: str = "vault") -> PathStore:
         return PathStore(self.tmp / folder, self.name)
 
-    async def copy(self, store: Store, **more: object) -> CopyReport:
-        options: dict[str, object] = {"patience": HASTY, "clock": lambda: NOW, **more}
+    async def copy(self, store: Store, **more: Any) -> CopyReport:
+        options: dict[str, Any] = {"patience": HASTY, "clock": lambda: NOW, **more}
         source = options.pop("source", self.source)
         try:
             return await copy_out(
@@ -100,12 +101,12 @@ class Rig:
                 source,
                 store,
                 self.tmp / "staging",
-                **options,  # type: ignore[arg-type]
+                **options,
             )
         finally:
             await store.close()
 
-    async def read(self, report: CopyReport, store: Store, **more: object) -> ReadbackReport:
+    async def read(self, report: CopyReport, store: Store, **more: Any) -> ReadbackReport:
         consumer = more.pop("consumer", None) or HereConsumer(self.tmp / "readers")
         keep = bool(more.pop("keep", True))
         try:
@@ -115,10 +116,10 @@ class Rig:
                 store,
                 consumer,
                 clock=lambda: NOW,
-                **more,  # type: ignore[arg-type]
+                **more,
             )
         finally:
-            await consumer.close(keep=keep)  # type: ignore[attr-defined]
+            await consumer.close(keep=keep)
             await store.close()
 
 
