@@ -84,7 +84,7 @@ def identity_changed(box: str, where: str, *, offered: str, pinned: str, source:
         retry=False,
         means="It was rebuilt, the address now belongs to another machine, or somebody is in between;"
         " nothing was sent.",
-        do="Compare the new fingerprint with the provider's console; accept it if they agree, "
+        do="Compare the new fingerprint with the provider's console; accept it (C in rgt) if they agree, "
         "correct the address if the machine moved.",
         code="host-key-changed",
         offered=offered,
