@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.real import absent
 from tui.checkpoints import jail as inside
 from tui.checkpoints.contents import Contents
 from tui.checkpoints.jailer import Ask, Jail
+from tui.checkpoints.source import Stopped
 from tui.model.verdict import CheckpointVerdict
 
 
@@ -295,6 +297,29 @@ def test_without_a_reader_the_structure_stands_and_the_gap_is_told(tmp_path: Pat
     assert by_path(found)["m.pt"].verdict == "ok"
     assert by_path(found)["m.pt"].nonfinite is None
     assert [p.code for p in found.problems] == ["values-not-checked"]
+
+
+@pytest.mark.parametrize("hang", ["loading", "hashing"])
+def test_an_interrupted_operator_does_not_wait(tmp_path: Path, hang: str) -> None:
+    """As after ctrl+c: the first answer comes late, and giving up ends everything at once."""
+    put(tmp_path / "files", {"m.pt": good_zip(), "n.pt": good_zip()})
+    body = READY + "sys.stdin.readline(); time.sleep(600)"
+    began = time.monotonic()
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with Jail(stub(tmp_path, body)) as running:
+        if hang == "hashing":
+            with pytest.raises(Stopped):
+                looked_at(tmp_path / "files", None, digests=True, stop=lambda: True)
+        else:
+            threading.Timer(0.5, running.close).start()
+            gaps = {problem.code for problem in looked_at(tmp_path / "files", running).problems}
+            assert "values-not-checked" in gaps
+    with pytest.raises(KeyboardInterrupt):
+        looked_at(tmp_path / "files", None, progress=interrupt)
+    assert time.monotonic() - began < 10
 
 
 def test_a_jailed_process_ends_with_the_jail(tmp_path: Path) -> None:

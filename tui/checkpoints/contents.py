@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tui.checkpoints.pickle_reader import Call
+from tui.checkpoints.pickle_values import Call
 from tui.checkpoints.tensors import Span, Tensor
 
 MAX_TENSORS = 100_000

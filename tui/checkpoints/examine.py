@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +12,20 @@ from dataclasses import dataclass, field, replace
 
 from tui.checkpoints import deepspeed, series, sharded
 from tui.checkpoints.contents import Contents
+from tui.checkpoints.digest import digest_of
 from tui.checkpoints.jailer import Jail
 from tui.checkpoints.judged import Judged, say
-from tui.checkpoints.names import POINTERS, SHARD, claim_of, is_marker, is_portable, number_of, transfer_of
+from tui.checkpoints.links import judge_link
+from tui.checkpoints.names import (
+    POINTERS,
+    SHARD,
+    STEP_FOLDER,
+    claim_of,
+    is_marker,
+    is_portable,
+    number_of,
+    transfer_of,
+)
 from tui.checkpoints.numbers import with_numbers
 from tui.checkpoints.one_file import judge_file
 from tui.checkpoints.source import NotAFile, Source
@@ -23,8 +33,6 @@ from tui.checkpoints.tree import Entry, Tree, resolve, walk
 from tui.model.text import safe
 from tui.model.verdict import CheckpointVerdict, Examination, FileVerdict, Problem
 
-_LINK_WORDS = frozenset({"latest", "last", "best", "final", "current"})
-_EMPTY_STEP = re.compile(r"(?:checkpoint|ckpt|step|epoch|global_?step|iter)s?[-_=]?\d+", re.IGNORECASE)
 _FUTURE_S = 300.0
 _FIRST_YEARS = 10 * 365 * 86400.0
 
@@ -41,6 +49,7 @@ class Options:
         threads: files looked at at once.
         now: the time by this computer's clock, in seconds.
         progress: called with the bytes of each file that is done.
+        stop: asked several times a second whether to give up.
     """
 
     jail: Jail | None = None
@@ -50,6 +59,7 @@ class Options:
     threads: int = 2
     now: float = field(default_factory=time.time)
     progress: Callable[[int], None] | None = None
+    stop: Callable[[], bool] | None = None
 
 
 def examine(root: str, options: Options, *, only: str | None = None) -> Examination:
@@ -57,6 +67,7 @@ def examine(root: str, options: Options, *, only: str | None = None) -> Examinat
 
     Raises:
         OSError: the folder itself cannot be listed.
+        Stopped: `options.stop` said so.
     """
     return examine_tree(listed(root, only), options)
 
@@ -80,6 +91,10 @@ class _Examiner:
         self._part_of: dict[str, str] = {}
         self._wholes: list[CheckpointVerdict] = []
         self._problems: list[Problem] = []
+        self._halted = threading.Event()
+
+    def _stop(self) -> bool:
+        return self._halted.is_set() or (self._options.stop is not None and self._options.stop())
 
     def run(self) -> Examination:
         self._files()
@@ -100,8 +115,16 @@ class _Examiner:
                 first.setdefault(entry.inode, entry.path)
         chosen = [self._tree.entries[path] for path in first.values()]
         chosen.sort(key=lambda entry: -entry.size)  # the longest first, so that no core waits at the end
-        with ThreadPoolExecutor(max(1, self._options.threads)) as pool:
+        pool = ThreadPoolExecutor(max(1, self._options.threads))
+        try:
             results = dict(zip((e.path for e in chosen), pool.map(self._one, chosen), strict=True))
+        except BaseException:
+            self._halted.set()  # an interrupted operator does not wait for the rest of a large file
+            if self._options.jail is not None:
+                self._options.jail.close()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
         twins = self._tree.links_to_one()
         for entry in self._tree.entries.values():
             if entry.type == "file":
@@ -120,7 +143,7 @@ class _Examiner:
     def _one(self, entry: Entry) -> tuple[Judged, str | None, str | None]:
         absolute = self._tree.absolute(entry.path)
         judged = _light(self._by_name(entry) or self._by_content(entry, absolute))
-        digest, problem = _digest(absolute) if self._options.digests else (None, None)
+        digest, problem = digest_of(absolute, self._stop) if self._options.digests else (None, None)
         if self._options.progress:
             self._options.progress(entry.size)
         return judged, digest, problem
@@ -138,7 +161,7 @@ class _Examiner:
         return None
 
     def _by_content(self, entry: Entry, absolute: str) -> Judged:
-        judged = judge_file(absolute, entry.path, crc=self._options.crc)
+        judged = judge_file(absolute, entry.path, crc=self._options.crc, stop=self._stop)
         if judged.verdict.verdict == "ignore" and is_marker(entry.name) and entry.size == 0:
             return Judged(judged.verdict.model_copy(update={"kind": "marker"}))
         judged = with_numbers(judged, absolute, self._options.jail, sparse=_sparse(absolute))
@@ -245,7 +268,7 @@ class _Examiner:
             self._take(sharded.Whole(say(path, "partial", "partial"), set(entries)), path)
             return
         if path and not entries:
-            if _EMPTY_STEP.fullmatch(name) and path not in self._tree.unread:
+            if STEP_FOLDER.fullmatch(name) and path not in self._tree.unread:
                 self._wholes.append(say(path, "marker", "incomplete", "folder"))
             return
         folder = sharded.Folder(
@@ -293,29 +316,14 @@ class _Examiner:
 
     def _links(self) -> None:
         wholes = {whole.path: whole for whole in self._wholes}
+
+        def known(path: str) -> CheckpointVerdict | None:
+            judged = self._judged.get(path)
+            return judged.verdict if judged is not None else wholes.get(path)
+
         for entry in self._tree.entries.values():
             if entry.type == "link":
-                self._judged[entry.path] = Judged(self._of_link(entry, wholes))
-
-    def _of_link(self, entry: Entry, wholes: Mapping[str, CheckpointVerdict]) -> CheckpointVerdict:
-        path, place = entry.path, resolve(self._tree, entry)
-        if place.state == "outside":
-            return say(
-                path, "link", "suspicious", "leaves_tree", safe(entry.target, 200), target=entry.target
-            )
-        if place.state == "dangling":
-            names = (entry.name, entry.target.rpartition("/")[2])
-            if not any(claim_of(n) or n in _LINK_WORDS or _EMPTY_STEP.fullmatch(n) for n in names):
-                return say(path, "link", "ignore", target=entry.target)
-            why = safe(entry.target, 200)
-            return say(path, "link", "incomplete", "link", why, missing=(entry.target,), target=entry.target)
-        if place.state == "loop" or not place.path:
-            return say(path, "link", "ignore", target=entry.target)
-        aim = self._judged.get(place.path)
-        verdict = aim.verdict if aim is not None else wholes.get(place.path)
-        if verdict is None or verdict.verdict == "ignore":
-            return say(path, "link", "ignore", target=entry.target)
-        return verdict.model_copy(update={"path": path, "kind": "link", "target": entry.target})
+                self._judged[entry.path] = Judged(judge_link(self._tree, entry, known))
 
     # the report
 
@@ -395,21 +403,3 @@ def _sparse(absolute: str) -> bool:
             return source.sparse
     except (OSError, NotAFile):
         return False
-
-
-def _digest(absolute: str) -> tuple[str | None, str | None]:
-    """SHA-256 of a file and the code of what went wrong; a file that changes meanwhile has no digest."""
-    try:
-        with Source(absolute) as source:
-            machine = hashlib.sha256()
-            for block in source.blocks(0, source.size):
-                machine.update(block)
-            now = os.lstat(absolute)
-            before = (source.stat.st_size, source.stat.st_mtime_ns, source.stat.st_ino)
-            if (now.st_size, now.st_mtime_ns, now.st_ino) != before:
-                return None, "file-changed"
-            return machine.hexdigest(), None
-    except NotAFile:
-        return None, "special-file"
-    except OSError:
-        return None, "file-unreadable"

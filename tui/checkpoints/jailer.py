@@ -78,6 +78,7 @@ class Jail:
         self._lock = threading.Lock()
         self._rest = b""
         self._torch_awaited = False
+        self._closed = False
 
     def __enter__(self) -> Jail:
         return self
@@ -86,7 +87,11 @@ class Jail:
         self.close()
 
     def close(self) -> None:
-        """End the process and everything it started."""
+        """End the process and everything it started, also while it is being asked."""
+        self._closed = True
+        running = self._process
+        if running is not None:
+            _kill(running)
         with self._lock:
             self._end()
 
@@ -138,6 +143,8 @@ class Jail:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._end()
+        if self._closed:
+            raise OSError("closed")
         single = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **dict.fromkeys(single, "1")}
         self._process = subprocess.Popen(
@@ -171,14 +178,19 @@ class Jail:
         process, self._process, self._rest, self._torch_awaited = self._process, None, b"", False
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
+        _kill(process)
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The process and what it forked: they are a group of their own."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _told(ask: Ask, answer: dict[str, object]) -> Told:

@@ -50,6 +50,9 @@ SHARD = re.compile(
     r"(?P<stem>.+)-(?P<number>\d{5,6})-of-(?P<total>\d{5,6})\.(?P<end>safetensors|bin)", re.DOTALL
 )
 
+STEP_FOLDER = re.compile(r"(?:checkpoint|ckpt|step|epoch|global_?step|iter)s?[-_=]?\d+", re.IGNORECASE)
+"""Folders that a trainer makes for one step."""
+
 _STEPS = re.compile(r"(?<![A-Za-z])(?:global_?step|steps?|iters?|iterations?|it)[_=-]?(\d+)", re.IGNORECASE)
 _EPOCHS = re.compile(r"(?<![A-Za-z])(?:epochs?|ep)[_=-]?(\d+)", re.IGNORECASE)
 _NUMBERED = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
+from collections.abc import Callable
 from math import prod
 from pathlib import PurePosixPath
 from typing import Any
@@ -27,17 +28,23 @@ _SUBTYPES: dict[Content, str] = {
 """What a failed download leaves in a file's place, wherever bytes were expected."""
 
 
-def judge_file(absolute: str, path: str, *, crc: bool = True) -> Judged:
+def judge_file(
+    absolute: str, path: str, *, crc: bool = True, stop: Callable[[], bool] | None = None
+) -> Judged:
     """The verdict on one file. Never raises for what a file holds, or for not being allowed to read it.
 
     Args:
         absolute: where it lies.
         path: what it is called in the verdict.
         crc: compare the checksums inside; costs a pass over the file.
+        stop: asked during that pass whether to give up.
+
+    Raises:
+        Stopped: it said so.
     """
     name = PurePosixPath(path).name
     try:
-        with Source(absolute) as source:
+        with Source(absolute, stop) as source:
             judged = _by_content(source, path, name, claim_of(name), crc=crc)
             return _completed(source, judged, name)
     except NotAFile:

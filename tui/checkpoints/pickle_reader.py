@@ -14,10 +14,11 @@ import pickletools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from tui.checkpoints.pickle_globals import UNKNOWN
-from tui.checkpoints.tensors import Storage, Tensor, rebuilt
+from tui.checkpoints.pickle_values import OPAQUE, Call, Global, Opaque, called, named
+from tui.checkpoints.tensors import Storage
 
 MAX_BYTES = 64 << 20
 MAX_OPS = 4_000_000
@@ -38,34 +39,6 @@ class PickleDamaged(Exception):
 
 class PickleTooLong(Exception):
     """More opcodes or bytes than are looked at."""
-
-
-class Opaque:
-    """A value that was not kept."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-OPAQUE: Final = Opaque()
-
-
-@dataclass(slots=True, frozen=True)
-class Global:
-    """Something the pickle would import, such as ``posix.system``."""
-
-    name: str
-
-
-@dataclass(slots=True)
-class Call:
-    """Something the pickle would call or build. `state` is what it would be given afterwards."""
-
-    function: object
-    arguments: object
-    state: object = None
 
 
 @dataclass(slots=True)
@@ -415,7 +388,7 @@ class _Machine:
             target.state = state
 
     def _persistent(self) -> None:
-        storage = Storage.of(self._stack.pop(), _named)
+        storage = Storage.of(self._stack.pop(), named)
         if storage and len(self._found.storages) < MAX_NODES:
             storage = self._found.storages.setdefault(storage.key, storage)
         self._push(storage or OPAQUE)
@@ -424,40 +397,3 @@ class _Machine:
         self._found.protocol = self._take(1)[0]
         if self._found.protocol > 5:
             raise PickleDamaged(f"pickle protocol {self._found.protocol}")
-
-
-def _named(value: object) -> str | None:
-    return value.name if isinstance(value, Global) else None
-
-
-def called(function: object, arguments: object) -> object:
-    """The stand-in for what a call returns: torch's rebuilding functions are known, the rest is recorded."""
-    name = function.name if isinstance(function, Global) else None
-    if not isinstance(arguments, tuple):
-        return Call(function, arguments)
-    if name == "collections.OrderedDict":
-        return {}
-    if name == "torch.Size" and arguments:
-        return arguments[0]
-    if (
-        name in ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
-        and arguments
-    ):
-        return arguments[0]
-    if name == "torch._tensor._rebuild_from_type_v2" and len(arguments) >= 3:
-        return called(arguments[0], arguments[2])
-    tensor = rebuilt(name, arguments, _named) if name else None
-    return tensor or Call(function, arguments)
-
-
-__all__ = [
-    "OPAQUE",
-    "Call",
-    "Global",
-    "Opaque",
-    "Pickle",
-    "PickleDamaged",
-    "PickleTooLong",
-    "Tensor",
-    "read_pickle",
-]

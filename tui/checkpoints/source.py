@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 BLOCK = 1 << 18
@@ -16,12 +16,16 @@ BLOCK = 1 << 18
 class Source:
     """An open regular file. Never follows a link in the last place, never blocks on a pipe.
 
+    Args:
+        stop: asked before each block of a long reading; True ends it with Stopped.
+
     Raises:
         OSError: it cannot be opened.
         NotAFile: it is no regular file.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, stop: Callable[[], bool] | None = None) -> None:
+        self._stop = stop
         self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         self.path = path
         self.stat = os.fstat(self._fd)
@@ -54,6 +58,8 @@ class Source:
         """The stretch in blocks, all in one buffer: a block is valid until the next. Short at the end."""
         buffer = memoryview(bytearray(min(BLOCK, max(1, length))))
         while length > 0:
+            if self._stop is not None and self._stop():
+                raise Stopped
             got = os.preadv(self._fd, [buffer[: min(len(buffer), length)]], start)
             if not got:
                 return
@@ -103,6 +109,10 @@ class Source:
             return os.lseek(self._fd, start, os.SEEK_DATA)
         except OSError as error:
             return None if error.errno == errno.ENXIO else start  # only a hole is left
+
+
+class Stopped(Exception):
+    """Whoever asked no longer wants to know."""
 
 
 class NotAFile(Exception):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.checkpoints.acceptance import accept, effect_of, what_to_do
+from tui.checkpoints.codes import CODES
 from tui.checkpoints.examine import Options, examine_tree, listed
 from tui.checkpoints.jailer import Jail
 from tui.checkpoints.manifest import MANIFEST_NAME, Manifest, compare, read_manifest
@@ -217,7 +218,9 @@ def _print_human(result: Result, out: Out = print) -> None:
         out(f"{word:<{_WIDTH}}  {name}  reported {reported}, recomputed {recomputed}  {detail}".rstrip())
     serious = [p for p in found.problems if effect_of(p) != "gap"]
     for problem in serious[:_SHOWN]:
-        out(f"{problem.code:<{_WIDTH}}  {safe(problem.path, 200)}  {safe(problem.detail, 200)}".rstrip())
+        meaning = CODES[problem.code].meaning if problem.code in CODES else ""
+        why = ": ".join(part for part in (meaning, safe(problem.detail, 200)) if part)
+        out("  ".join(part for part in (f"{problem.code:<{_WIDTH}}", safe(problem.path, 200), why) if part))
     if len(serious) > _SHOWN:
         out(f"… and {len(serious) - _SHOWN} more; --json lists them all")
     out(_summary(result))
