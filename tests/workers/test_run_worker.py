@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tui.box.backoff import Backoff
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.command import AdoptRun, ForgetRun, LoadOlder, SearchLog
+from tui.model.command import AdoptRun, ForgetRun, LoadOlder, ReloadFleet, SearchLog
 from tui.model.event import FleetChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
@@ -105,11 +106,12 @@ class Fleet:
     """A fleet file that takes one run and can be told to refuse."""
 
     def __init__(self) -> None:
+        self.box = BOX
         self.runs: tuple[RunSpec, ...] = ()
         self.fault: Exception | None = None
 
     def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]:
-        return FleetChanged((BOX,), self.runs), ()
+        return FleetChanged((self.box,), self.runs), ()
 
     def stamp(self) -> object:
         return self.runs
@@ -175,6 +177,20 @@ async def test_a_fault_in_one_command_ends_nothing(store: Store, log: Path, watc
     watched.fault = None
     store.send(AdoptRun(RunSpec("r", BOX.name, log=str(log))))
     await until(store, lambda: store.log("r").lines[:2] == ["one", "two"])
+
+
+async def test_a_new_price_does_not_cut_the_link(store: Store, log: Path, watched: Fleet) -> None:
+    await until(store, lambda: bool(store.snapshot.boxes) and store.snapshot.boxes[0].telemetry is not None)
+    since = store.snapshot.boxes[0].link.since
+    watched.box = replace(BOX, price_per_hour=2.0, mounts=(str(log.parent),))
+    store.send(ReloadFleet())
+    await until(store, lambda: store.snapshot.boxes[0].instance.price_per_hour == 2.0)
+    await asyncio.sleep(0.1)
+    store.fold()
+    assert store.snapshot.boxes[0].link.since == since
+    watched.box = replace(BOX, password_env="SECRET")
+    store.send(ReloadFleet())
+    await until(store, lambda: store.snapshot.boxes[0].link.since > since)
 
 
 async def test_older_lines_can_be_asked_for_while_a_search_goes_on(

@@ -127,10 +127,12 @@ class Supervisor:
         await self._store.put(fleet)
         await self._tell(problems)
         wanted = {i.name: i for i in fleet.instances}
-        for name in [n for n, b in self._boxes.items() if wanted.get(n) != b.worker.instance]:
+        for name in [n for n, b in self._boxes.items() if _way(wanted.get(n)) != _way(b.worker.instance)]:
             await self._stop_box(self._boxes.pop(name))
         for instance in fleet.instances:
-            if instance.name not in self._boxes:
+            if instance.name in self._boxes:
+                self._boxes[instance.name].worker.instance = instance
+            else:
                 self._boxes[instance.name] = self._start_box(instance)
         for boxed in self._boxes.values():
             await self._match_runs(boxed)
@@ -271,6 +273,11 @@ class Supervisor:
         if tasks:
             await asyncio.wait(tasks, timeout=GRACE_S)
         self._boxes.clear()
+
+
+def _way(instance: Instance | None) -> object:
+    """What a connection depends on: a new price must not cut the link, nor close its forwards."""
+    return instance and (instance.endpoint, instance.host_key, instance.password_env)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
