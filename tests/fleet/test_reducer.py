@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tui.fleet.judge import time_left
 from tui.fleet.reducer import reduce
 from tui.model.command import CommandRecord
 from tui.model.event import (
@@ -22,7 +23,7 @@ from tui.model.event import (
 from tui.model.instance import Endpoint, Instance, Link, LinkState
 from tui.model.reading import Source, known
 from tui.model.run import Progress, RunSpec, RunState
-from tui.model.snapshot import HISTORY, FleetSnapshot
+from tui.model.snapshot import HISTORY, FleetSnapshot, RunView
 from tui.model.telemetry import (
     Candidate,
     Filesystem,
@@ -129,6 +130,13 @@ def test_a_stopped_process_is_alive_and_makes_no_progress() -> None:
     snapshot = fold(FLEET, live(), probe(truth=replace(truth(True, log_at=T0), process=stopped)))
     assert snapshot.runs[0].state is RunState.STALLED
     assert "stopped by a signal" in snapshot.runs[0].why
+
+
+@pytest.mark.parametrize(("later", "left"), [(0, 130), (59, 130), (61, 70), (200, None)])
+def test_the_logs_own_count_goes_on_and_runs_out(later: float, left: float | None) -> None:
+    run = RunView(RUN, RunState.RUNNING, progress=Progress(eta_s=130.0, at=T0))
+    assert time_left(run, T0 + later) == left
+    assert time_left(replace(run, state=RunState.DEAD), T0 + later) is None
 
 
 def test_an_unreachable_box_is_not_a_dead_run() -> None:

@@ -72,4 +72,4 @@ def test_an_empty_fleet_is_fine() -> None:
     ],
 )
 def test_progress_in_words(progress: Progress | None, words: str) -> None:
-    assert progress_words(progress) == words
+    assert progress_words(progress, progress.eta_s if progress else None) == words

@@ -67,6 +67,18 @@ def judge_run(
     return _from_truth(run, truth, box)
 
 
+def time_left(run: RunView, now: float) -> float | None:
+    """Seconds left by the log's own count, counted on by whole minutes since that line.
+
+    None where the log gives no count, the count ran out, or nothing shows that the run goes on.
+    """
+    progress = run.progress
+    if progress is None or progress.eta_s is None or run.state is not RunState.RUNNING:
+        return None
+    left = progress.eta_s - 60 * (max(0.0, now - progress.at) // 60)
+    return left if left >= 0 else None
+
+
 def _without_link(run: RunView, box: BoxView, now: float) -> tuple[RunState, SafeText]:
     waiting = box.link.state in (LinkState.IDLE, LinkState.CONNECTING)
     if run.truth is None or run.truth_at is None:

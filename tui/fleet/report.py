@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tui.fleet import money
 from tui.fleet.age import age_word, long
-from tui.fleet.judge import box_word
+from tui.fleet.judge import box_word, time_left
 from tui.model.cells import width
 from tui.model.failure import Exit
 from tui.model.instance import LinkState
@@ -54,7 +54,7 @@ def status_lines(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
             yield f"{head}  no run watched  {worst_numbers(box)}  {seen}"
         for run in runs:
             state = f"{run.name} {run.state.value}: {run.why}"
-            yield f"{head}  {state}  {progress_words(run.progress)}  {worst_numbers(box)}  {seen}"
+            yield f"{head}  {state}  {_progress(run, now)}  {worst_numbers(box)}  {seen}"
         if box.link.state is not LinkState.LIVE and box.link.detail:
             yield f"  {box.link.detail}"
         for attention in box.attention:
@@ -99,7 +99,7 @@ def _rows(box: BoxView, runs: tuple[RunView, ...], now: float) -> Iterator[tuple
     tail = tuple(_percent(box, name, value) for name, value in figures(box).items())
     seen = age_word(box.telemetry.taken_at if box.telemetry else None, now)
     for run in runs:
-        yield (*head, run.name, run.state.value, progress_words(run.progress), *tail, seen)
+        yield (*head, run.name, run.state.value, _progress(run, now), *tail, seen)
     if not runs:
         yield (*head, "–", "–", "–", *tail, seen)
 
@@ -136,7 +136,11 @@ def figures(box: BoxView) -> dict[str, float | None]:
     }
 
 
-def progress_words(progress: Progress | None) -> str:
+def _progress(run: RunView, now: float) -> str:
+    return progress_words(run.progress, time_left(run, now))
+
+
+def progress_words(progress: Progress | None, left: float | None = None) -> str:
     """Progress as one short phrase, ``–`` when the log says nothing of it."""
     if progress is None or (progress.done is None and progress.loss is None):
         return "finished" if progress and progress.finished else "–"
@@ -148,8 +152,8 @@ def progress_words(progress: Progress | None) -> str:
         parts.append(f"{progress.unit or 'at'} {progress.done:,}{total}")
     if progress.loss is not None:
         parts.append(f"loss {progress.loss:.4g}")
-    if progress.eta_s is not None:
-        parts.append(f"{long(progress.eta_s)} left")
+    if left is not None:
+        parts.append(f"{long(left)} left")
     return " ".join(parts)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from tui.fleet import money
+from tui.fleet import judge, money
 from tui.fleet.age import is_stale, long, short
 from tui.model.instance import LinkState
 from tui.model.run import RunState
@@ -180,8 +180,8 @@ def _run(look: Look) -> list[Span]:
         spans.append((word, ""))
     if progress is not None and progress.loss is not None:
         spans.append((f"loss {progress.loss:.4g}", ""))
-    if progress is not None and progress.eta_s is not None:
-        spans.append((f"{long(progress.eta_s)} left by its own count", ""))
+    if (left := judge.time_left(run, look.now)) is not None:
+        spans.append((f"{long(left)} left by its own count", ""))
     spans.append((safe(run.why), "dim"))
     if look.others:
         spans.append((f"{look.others} more on this box", "dim"))

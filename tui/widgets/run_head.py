@@ -50,7 +50,7 @@ def _first(sight: Sight, name: str | None, box_name: str, width: int) -> Line:
         left.append((f" on {safe(box_name)}  ", "dim"))
         right = _age(sight)
         parts: list[Line] = []
-        for i, span in enumerate(_progress(run.progress)):
+        for i, span in enumerate(_progress(run.progress, judge.time_left(run, sight.now))):
             parts.append(((dot, "dim"), span) if i else (span,))
         line = packed(tuple(left), parts, width - length(right))
         return apart(line, right, width, sight.glyphs)
@@ -65,7 +65,7 @@ def _box_state(sight: Sight) -> list[Span]:
     return [(f" {glyph_of(word.kind, sight.glyphs)} {word.word}  ", style)]
 
 
-def _progress(progress: Progress | None) -> list[Span]:
+def _progress(progress: Progress | None, left: float | None) -> list[Span]:
     if progress is None:
         return []
     spans: list[Span] = []
@@ -75,8 +75,8 @@ def _progress(progress: Progress | None) -> list[Span]:
     if progress.loss is not None:
         finite = progress.loss == progress.loss and abs(progress.loss) != float("inf")
         spans.append((f"loss {significant(progress.loss)}", "" if finite else "danger"))
-    if progress.eta_s is not None:
-        spans.append((f"{long(progress.eta_s)} left, says the log", "dim"))
+    if left is not None:
+        spans.append((f"{long(left)} left, says the log", "dim"))
     return spans
 
 
