@@ -184,6 +184,16 @@ def test_a_bar_repeated_counts_once() -> None:
     assert progress is not None and progress.losses == (2.02,)
 
 
+def test_the_time_left_of_a_bar_is_that_of_its_loop() -> None:
+    bar = "  40%|####      | 4/10 [00:01<00:02, 5.00it/s]"
+    inner = read(f"epoch 3/25 loss 0.1\n{bar}")
+    assert inner is not None
+    assert (inner.unit, inner.done, inner.eta_s) == ("epoch", 3, None)
+    whole = read(bar)
+    assert whole is not None
+    assert (whole.unit, whole.eta_s) == ("step", 2.0)
+
+
 def test_bars_that_start_anew_are_epochs() -> None:
     reader = ProgressReader()
     text = "".join(

@@ -296,7 +296,7 @@ def _loss(text: str) -> float | None:
 def _eta(text: str, bar: re.Match[str] | None, epoch: re.Match[str] | None) -> tuple[float | None, bool]:
     """Seconds that remain, and whether they are those of the whole run."""
     if bar is not None:
-        return _seconds(bar["eta"] or bar["eta_rich"] or ""), epoch is None
+        return _seconds(bar["eta"] or bar["eta_rich"] or ""), False  # of its own loop: of all where steps are
     named = _ETA.search(text)
     if named is None:
         return None, True
