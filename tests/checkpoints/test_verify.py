@@ -250,7 +250,7 @@ def test_plain_lines_are_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["some-run"], "a run cannot be verified by its name yet"),
+        (["some-run"], "No run is named"),
         (["./nowhere"], "There is nothing at"),
         ([".", "--manifest", "nowhere"], "cannot be read"),
     ],

@@ -284,6 +284,10 @@ _READBACK = {
         "A file of the copy can't be read.",
         "Look at the store; a copy that can't be read is none. Pull again.",
     ),
+    "readback-changed": _refusal(
+        "A restored file is not there any more, or has other bytes than when it was read back.",
+        "`rgt readback` again, then `rgt verify`.",
+    ),
     "readback-no-room": _refusal(
         "Not even the largest file fits where the copy is read back.",
         "Make room there, or read it back on another box with --on.",

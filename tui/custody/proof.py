@@ -214,7 +214,7 @@ def _survives(place: Place, tiers: Iterable[Tier]) -> bool:
 
 def _checkpoints(chain: Chain) -> Iterator[Refusal]:
     for finding in chain.load.checkpoints:
-        if not _passes(finding):
+        if not checkpoint_passes(finding):
             detail = f"{finding.verdict} ({finding.code}): {finding.detail}"
             yield refusal("checkpoint-refused", detail, finding.path)
     tried = {finding.path for finding in chain.load.checkpoints}
@@ -223,7 +223,7 @@ def _checkpoints(chain: Chain) -> Iterator[Refusal]:
             yield refusal("checkpoint-not-loaded", "Nothing is said of it.", one.path)
 
 
-def _passes(finding: CheckpointFinding) -> bool:
+def checkpoint_passes(finding: CheckpointFinding) -> bool:
     """Accepted, no checkpoint after all, or what the checkpoints room only tells."""
     if finding.verdict in ("ok", "ignore"):
         return True
@@ -243,9 +243,14 @@ _WRONG = ("differs", "population-incomplete")
 _WEAKER = ("re-aggregated", "no-ground-truth", "not-declared", "unknown-metric", "disagree", "unreadable")
 
 
+def metric_passes(one: MetricFinding) -> bool:
+    """Recomputed as reported, or honestly weaker than that, which is a gap."""
+    return one.verdict == "recomputed" or one.verdict in _WEAKER
+
+
 def _metrics(report: MetricReport) -> Iterator[Refusal]:
     for one in report.metrics:
-        if one.verdict != "recomputed" and one.verdict not in _WEAKER:
+        if not metric_passes(one):
             word = "" if one.verdict in _WRONG else f" ({one.verdict})"
             figures = f"{one.reported or 'none'} reported, {one.recomputed or 'none'} recomputed"
             yield refusal("metric-wrong", f"{one.name}: {figures}{word}.")

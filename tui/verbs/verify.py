@@ -1,4 +1,4 @@
-"""`rgt verify DIR`: are the files what they claim to be: digests, checkpoints, metrics. Needs no box."""
+"""`rgt verify`: are files what they claim to be: digests, checkpoints, metrics. Needs no box."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Reads everything below a folder, loads its checkpoints in a jailed process and "
         "recomputes its metrics. exit codes: 0 accepted · 1 refused · 4 incomplete or unknown · 2 usage",
     )
-    parser.add_argument("target", metavar="DIR", help="a folder or a file; with a / it is never a run's name")
+    parser.add_argument(
+        "target",
+        metavar="RUN|DIR",
+        help="a run, whose readback is verified, or a folder or file; with a / it is never a run's name",
+    )
     parser.add_argument(
         "--manifest",
         metavar="FILE",
@@ -53,6 +57,10 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def verify(args: argparse.Namespace) -> int:
     """Print the verdict on a folder or file; the exit code tells it too. Raises Failure."""
+    if _is_run(args.target):
+        from tui.verbs.verify_run import verify_run
+
+        return verify_run(args)
     root, only = _place(args.target)
     result = verified(root, only, args.manifest, progress=_Progress() if sys.stderr.isatty() else None)
     if args.json:
@@ -81,12 +89,21 @@ def _place(target: str) -> tuple[str, str | None]:
             exit=Exit.USAGE,
             code="no-such-path",
         )
-    raise Failure(
-        f"{safe(target, 80)} is no folder or file here, and a run cannot be verified by its name yet.",
-        do="Name the folder its results were copied to, such as ./results.",
-        exit=Exit.USAGE,
-        code="run-by-name",
-    )
+    raise Failure(f"There is nothing named {safe(target, 80)} here.", exit=Exit.USAGE, code="no-such-path")
+
+
+def _is_run(target: str) -> bool:
+    """A path has a ``/``; a name of the fleet file wins over a file of the same name here."""
+    from tui.fleet.fleet_file import names
+    from tui.fleet.paths import paths
+
+    if "/" in target:
+        return False
+    try:
+        known = names(paths().fleet_file)
+    except Failure:
+        return not os.path.lexists(target)
+    return target in (*known.runs, *known.instances) or not os.path.lexists(target)
 
 
 @dataclass(frozen=True, slots=True)
