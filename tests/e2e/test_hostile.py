@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from tests.e2e.conftest import Home, Job
 from tests.e2e.test_screen import start
 from tests.rig import Sshd
 from tests.rig.tmux import tmux
+from tui.box.local import LocalTransport
+from tui.model.telemetry import Candidate, CheckpointFile
+from tui.model.text import SafeText
+from tui.screens.adopt import spec_of
+from tui.workers.once import take
 
 pytestmark = pytest.mark.real
 
@@ -217,3 +223,16 @@ def test_a_forward_says_what_is_at_its_other_end(home: Home, sshd_factory: Calla
         screen = pane.wait_for(r"yes:1 +Nothing listens on port 1")
         assert screen.count("yes:1 ") == 1
         assert "no:6006" not in screen
+
+
+async def test_checkpoints_in_a_folder_named_like_a_pattern_are_found(tmp_path: Path) -> None:
+    """Sweeps name folders so, and "none written yet" would be said of checkpoints that are there."""
+    for folder in (tmp_path / "lr=[0.1,0.2] a*b?" / "ckpt", tmp_path / "lr=0" / "ckpt"):
+        folder.mkdir(parents=True)
+        (folder / "best.pt").write_bytes(b"x" * 10)
+    odd = CheckpointFile(SafeText(f"{tmp_path}/lr=[0.1,0.2] a*b?/ckpt/best.pt"), 10, 0.0)
+    candidate = Candidate(SafeText("python train.py"), os.getpid(), checkpoints=(odd,))
+    spec = spec_of(candidate, "here", "r", None, None)
+    taken = await take(LocalTransport("here"), (), (spec,), time.time)
+    (truth,) = taken.runs
+    assert [c.path for c in truth.checkpoints.value or ()] == [odd.path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
@@ -51,7 +52,7 @@ def spec_of(
         name=name,
         box=box,
         log=log,
-        checkpoints=f"{folder}/*" if folder else None,
+        checkpoints=f"{glob.escape(folder)}/*" if folder else None,  # a folder may be called lr=[0.1]
         pid=candidate.pid,
         pid_start=candidate.start_ticks,
         boot_id=host.boot_id if host else None,
