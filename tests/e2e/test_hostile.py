@@ -226,7 +226,7 @@ def test_a_forward_says_what_is_at_its_other_end(home: Home, sshd_factory: Calla
 
 
 async def test_checkpoints_in_a_folder_named_like_a_pattern_are_found(tmp_path: Path) -> None:
-    """Sweeps name folders so, and "none written yet" would be said of checkpoints that are there."""
+    """Sweeps name folders so, and and nothing would match the folder's own name."""
     for folder in (tmp_path / "lr=[0.1,0.2] a*b?" / "ckpt", tmp_path / "lr=0" / "ckpt"):
         folder.mkdir(parents=True)
         (folder / "best.pt").write_bytes(b"x" * 10)

@@ -187,7 +187,7 @@ def test_checkpoints_are_aged_by_the_boxs_clock() -> None:
     assert "35 older" in said
     truth = replace(fixture.truth(), checkpoints=known(()))
     none = sight(run=replace(fixture.run(), truth=truth))
-    assert "none written yet" in text(checkpoint_lines(none, 40))
+    assert "no file matches …p-a/seed3/ckpt/*.pth" in text(checkpoint_lines(none, 40))
     unset = sight(run=replace(fixture.run(), truth=None))
     assert "n/a" in text(checkpoint_lines(unset, 40))
 

@@ -7,9 +7,10 @@ from typing import Any
 from tui.fleet.age import long
 from tui.model.reading import Reading
 from tui.model.telemetry import CheckpointFile, RunTruth
+from tui.model.text import safe
 from tui.widgets.figures import count, size
 from tui.widgets.gauge import LABEL
-from tui.widgets.lines import Line, Span, fit
+from tui.widgets.lines import Line, Span, end_of, fit
 from tui.widgets.panel import Panel, Sight, apart, na, packed, unread
 
 SHOWN = 6
@@ -49,7 +50,9 @@ def checkpoint_lines(sight: Sight, width: int) -> list[Line]:
     if truth is None or reading is None or reading.value is None:
         return [na(_why(sight, reading), width, sight.glyphs)]
     if not reading.value:
-        return [(("  none written yet", "dim"),)]
+        assert sight.run is not None  # a truth is that of a run
+        asked = end_of(safe(sight.run.spec.checkpoints or ""), width - 19, ellipsis=sight.glyphs.ellipsis)
+        return [((f"  no file matches {asked}", "dim"),)]
     wide = width >= WIDE
     files = reading.value if wide else reading.value[:SHOWN]
     lines = [_line(f, width, sight, whole_path=wide, newest=i == 0) for i, f in enumerate(files)]
@@ -67,7 +70,7 @@ def checkpoint_summary(sight: Sight, width: int) -> Line:
     if truth is None or reading is None or reading.value is None:
         return (head, *na(_why(sight, reading), width - LABEL, sight.glyphs, indent=0))
     if not reading.value:
-        return (head, ("no checkpoint written yet", "dim"))
+        return (head, ("no file matches the run's pattern", "dim"))
     newest = reading.value[0]
     name = newest.path.rsplit("/", 1)[-1]
     parts: list[Line] = [((_age(newest, sight), ""),), ((size(newest.size_bytes), ""),), ((name, "dim"),)]

@@ -206,7 +206,7 @@ def _saved(look: Look, telemetry: Telemetry) -> list[Span]:
     if points:
         spans += _checkpoint(points[0], offset, look)
     elif points is not None:
-        spans.append(("no checkpoint yet", "dim"))
+        spans.append(("no file matches the checkpoints' pattern", "dim"))
     elif truth.checkpoints.source is not None:
         spans.append((f"checkpoints n/a: {truth.checkpoints.reason}", "dim"))
     log = truth.log.value
