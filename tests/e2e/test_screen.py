@@ -45,7 +45,7 @@ def select(pane: Tmux, mark: str) -> None:
 def test_adopting_a_run_by_keyboard_alone(home: Home, box: Sshd, job: Job, columns: int, rows: int) -> None:
     with tmux(columns, rows) as pane:
         start(pane, home)
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
         pane.keys("a")
         pane.wait_for(r"adopt: what runs on")
         select(pane, "exp one")  # the machine may run other things that look like training
@@ -118,20 +118,22 @@ def test_a_changed_host_key_stops_the_box_and_shows_both(home: Home, box: Sshd) 
 def test_a_shell_on_the_box_and_back(home: Home, box: Sshd) -> None:
     with tmux(100, 30) as pane:
         start(pane, home)
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
         pane.keys("!")
         pane.wait_for(r"(?s)leave it to come back.*[$#] *\n")
         pane.type("echo from-$((40+2))-box; exit\n")
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
 
 
 def test_copying_works_in_a_default_tmux_and_says_which_way(home: Home, box: Sshd) -> None:
     with tmux(100, 30) as pane:
         start(pane, home)
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
         pane.keys("y")
-        pane.wait_for(r"Copied .* tmux")
-        assert "running" in pane.call("show-buffer")  # the value under the cursor
+        screen = pane.wait_for(r"Copied .* tmux")
+        copied = pane.call("show-buffer").strip().lstrip("●▲ ")
+        assert copied
+        assert copied in screen  # the value under the cursor
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_copying_works_in_a_default_tmux_and_says_which_way(home: Home, box: Ssh
 def test_poor_terminals_say_states_in_words(home: Home, box: Sshd, options: list[str]) -> None:
     with tmux(80, 24) as pane:
         start(pane, home, *options)
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
         if "none" in options:
             colours = re.findall(r"\x1b\[[0-9;]*m", pane.screen(escapes=True))
             assert not any(re.search(r"\b(3[0-7]|4[0-7]|38|48|9[0-7]|10[0-7])\b", c) for c in colours)
@@ -151,7 +153,7 @@ def test_read_only_has_no_way_to_change_anything(home: Home, box: Sshd, job: Job
     with tmux(100, 30) as pane:
         start(pane, home, "--read-only")
         pane.wait_for(r"read-only")
-        pane.wait_for(r"box-a.*running")
+        pane.wait_for(r"box-a.*live")
         pane.keys("a")
         pane.keys("A")
         pane.keys("?")
