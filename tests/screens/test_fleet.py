@@ -178,7 +178,9 @@ async def test_probe_takes_the_marked_boxes() -> None:
 
 async def test_forget_and_reconnect() -> None:
     async with running(fleet()) as (app, pilot):
-        await pilot.press("U")
+        await pilot.press("U", "j", "U")  # two different runs, once each
+        assert held(app).sent() == []
+        await pilot.press("k", "U", "U")
         assert held(app).sent() == [ForgetRun("sweep-a.seed3")]
         await app.perform("goto", "lora-a10")
         await pilot.press("C")

@@ -234,8 +234,9 @@ class FleetScreen(View):
         runs = [run for _, run in self.roster.chosen() if run]
         if not runs:
             self.host.say("This row has no watched run.", "attention")
-        for run in runs:
-            self.host.send(ForgetRun(run))
+        elif self.twice("forget", f"stops watching {', '.join(runs)}; nothing happens to it"):
+            for run in runs:
+                self.host.send(ForgetRun(run))
 
     def _boxes(self) -> list[Key]:
         seen: dict[str, Key] = {}

@@ -297,7 +297,7 @@ class RunScreen(LogActions):
         """Stop watching the run."""
         if self.run_name is None:
             self.host.say("This box has no watched run.", "attention")
-        else:
+        elif self.twice("forget", f"stops watching {self.run_name}; nothing happens to it"):
             self.host.send(ForgetRun(self.run_name))
 
     def action_copy(self) -> None:

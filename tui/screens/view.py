@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
@@ -15,12 +16,16 @@ from tui.widgets.footer import Verb
 
 T = TypeVar("T")
 
+SURE_S = 5.0
+"""Within this time the same key means that it was meant."""
+
 
 class View(Screen[None]):
     """A whole screen of the app."""
 
     VIEW: ClassVar[str] = ""
     AUTO_FOCUS = "Picker"
+    _asked: tuple[str, float] = ("", 0.0)
 
     @property
     def host(self) -> Host:
@@ -34,6 +39,19 @@ class View(Screen[None]):
 
     def apply(self, snapshot: FleetSnapshot, log_runs: frozenset[str]) -> None:
         """Draw a snapshot; called at most once a frame, for the view in front only."""
+
+    def twice(self, action_id: str, what: str) -> bool:
+        """Whether the same was asked for a moment ago, too; else says that it takes a second time.
+
+        The check of an action that loses what the operator wrote and is one slip of a finger away.
+        """
+        asked, at = self._asked
+        self._asked = (what, time.monotonic())
+        if asked == what and time.monotonic() - at < SURE_S:
+            self._asked = ("", 0.0)
+            return True
+        self.host.say(f"{self.key_of(action_id) or 'The same'} again {what}.")
+        return False
 
     def key_of(self, action_id: str) -> str:
         """How the key of an action is written; empty when the action does not exist here."""
