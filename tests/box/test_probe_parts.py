@@ -15,12 +15,12 @@ from tui.box.probe.as_json import telemetry_json, telemetry_plain
 from tui.box.probe.cards import read_cards, read_xid
 from tui.box.probe.choose import absolute, choose, mount_of
 from tui.box.probe.disks import Asked, read_filesystems
-from tui.box.probe.frame import Frames, Garbled, batch, sections
+from tui.box.probe.frame import Frames, Garbled, Message, batch, sections
 from tui.box.probe.memo import Memo
 from tui.box.probe.plan import ProbeRequest, make_plan
 from tui.box.probe.script import Entry, configure, source
 from tui.box.probe.system import Identity, Moment, clock_offset, linux_identity, read_cpu, read_memory
-from tui.box.probe.watched import find_arguments, life_of, matches
+from tui.box.probe.watched import find_arguments, life_of, matches, read_checkpoints
 from tui.model.run import RunSpec
 from tui.model.telemetry import GpuProcess, Telemetry
 from tui.model.text import SafeText
@@ -410,3 +410,20 @@ def test_json_of_a_box() -> None:
     assert json.dumps(record)
     assert "gpu 0 Fake util 12% mem 100/1000 MiB temp 40 °C power n/a" in telemetry_plain(telemetry)
     assert "disk / 400.0 KiB/1000.0 KiB 40% inodes n/a" in telemetry_plain(telemetry)
+
+
+def test_checkpoints_of_one_second_come_in_the_order_of_their_numbers() -> None:
+    names = ["ckpt-9.pt", "ckpt-25.pt", "ckpt-0023.pt", "old-99.pt"]
+    times = [50, 50, 50, 49]
+    rows = [
+        f"{at} 10 {n} regular file//r/{name}" for n, (at, name) in enumerate(zip(times, names, strict=True))
+    ]
+    text = "\n".join([*rows, "4"]).encode()
+    shown, count = read_checkpoints("/r/*", Message("r.c", "0", text), 100.0)
+    assert [one.path for one in shown.value or ()] == [
+        "/r/ckpt-25.pt",
+        "/r/ckpt-0023.pt",
+        "/r/ckpt-9.pt",
+        "/r/old-99.pt",
+    ]
+    assert count == 4

@@ -170,10 +170,16 @@ def read_checkpoints(
             count = int(line) if line.isdigit() else count
         elif pattern == "" or matches(pattern, match[5]):
             found.append(CheckpointFile(safe(match[5]), int(match[2]), float(match[1])))
-    found.sort(key=lambda one: one.modified_at, reverse=True)
+    found.sort(key=_age_and_name, reverse=True)
     if count is None and not found:
         count = 0
     return known(tuple(found[:MOST]), source(f"stat {pattern}", taken_at, text)), count
+
+
+def _age_and_name(one: CheckpointFile) -> tuple[float, list[tuple[int, str]]]:
+    """By age; within one second, which is all that stat tells everywhere, by the numbers in the name."""
+    parts = re.findall(r"\d{1,18}|\D+", one.path)
+    return one.modified_at, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def matches(pattern: str, path: str) -> bool:
