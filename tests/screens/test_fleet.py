@@ -86,6 +86,15 @@ async def test_an_unknown_price_is_not_nothing() -> None:
         assert "burn ? $/h" in app.screen.query_one(Header).text
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
+async def test_what_is_simulated_says_so_at_every_size(size: tuple[int, int]) -> None:
+    stand_in = replace(instance("a", "ssh", 1.0), simulated=("GPU",))
+    async with running(judged((BoxView(stand_in, LIVE),), ()), size=size) as (app, _):
+        assert "simulated" in app.screen.query_one(Header).text
+    async with running(fleet(), size=size) as (app, _):
+        assert "simulated" not in app.screen.query_one(Header).text
+
+
 async def test_the_detail_tells_apart_not_known_and_none() -> None:
     blind = replace(telemetry(None, ()), filesystems=unknown(safe("df does not answer")))
     async with running(judged((BoxView(instance("a", "ssh", 1.0), LIVE, blind),), ())) as (app, _):

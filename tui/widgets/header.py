@@ -62,6 +62,8 @@ def header_line(
     spent = money.spent_total(instances, whole_minute(now))
     paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []
     mode: list[Span] = [("read-only", "strong")] if read_only else []
+    if any(i.simulated for i in instances):
+        mode.append(("simulated", "dim"))  # never dropped for room: what is not real says so at every size
     clock: list[Span] = [(time.strftime("%H:%M", time.localtime(now)), "dim")]
     return _pack(width, [[("rgt", "strong")], alarm, health, cost, paid], [mode, clock])
 
