@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from tests.custody.chains import VICTIM
 from tests.custody.endings import Scene, codes
-from tui.box.local import LocalTransport
-from tui.box.transport import Completed, LinkLost, Script
+from tui.box.local import LocalTransport, on_this_computer
+from tui.box.transport import Completed, LinkLost, Script, Transport
 from tui.custody import by_hand, hold
 from tui.custody.by_hand import IN_BOX, Word, attest, begin, reminders, run_in_box
 from tui.custody.control import NoControlPlane
@@ -144,9 +145,38 @@ def test_without_any_id_the_name_alone_destroys_nothing(scene: Scene, verb: Verb
     assert "machine-unidentified" in codes(start(scene, replace(scene.order(verb), victim=nameless)))
 
 
+async def elsewhere(_transport: Transport) -> bool:
+    return False
+
+
+async def test_nothing_that_stops_a_box_is_sent_to_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched(LocalTransport):
+        ran: ClassVar[list[str]] = []
+
+        async def run(
+            self, script: Script, *, stdin: bytes = b"", timeout: float = 15.0, limit: int = 1 << 20
+        ) -> Completed:
+            self.ran.append(script.text)
+            return await super().run(script, stdin=stdin, timeout=timeout, limit=limit)
+
+    monkeypatch.setitem(by_hand.IN_BOX, "shutdown", Script("exit 3"))
+    assert await on_this_computer(LocalTransport())
+    assert "was not sent: the box runs on this computer" in await run_in_box(Watched(), "shutdown")
+    assert "exit 3" not in Watched.ran
+
+
+def test_a_box_on_this_computer_is_not_stopped_from_inside_whatever_the_reason(scene: Scene) -> None:
+    scene.before = replace(scene.before, own_computer=True)
+    order, ran = replace(stop(scene), anyway="it hangs"), list[str]()
+    refused = start(scene, order, ran)
+    assert (refused.kind, ran) == ("refused", [])
+    assert "own-computer" in codes(refused)
+
+
 async def test_only_known_commands_run_in_a_box_and_a_cut_link_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(by_hand, "on_this_computer", elsewhere)
     monkeypatch.setitem(by_hand.IN_BOX, "shutdown", Script("exit 3"))
     assert await run_in_box(LocalTransport(), "shutdown") == "shutdown ended with 3"
 

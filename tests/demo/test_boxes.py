@@ -15,7 +15,7 @@ import asyncssh
 import psutil
 import pytest
 
-from tui.demo.boxes import PLANS, Box, Plan
+from tui.demo.boxes import ENDINGS, PLANS, Box, Plan
 from tui.demo.fleet import DemoBox
 from tui.demo.host import MARKER, Host, end_marked
 from tui.demo.selftest import refuses_strangers
@@ -280,3 +280,19 @@ def _nothing_is_left(tmp_path: Path) -> object:
     yield
     end_marked(tmp_path)
     shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_no_box_can_end_the_computer_it_runs_on(
+    furnished: Callable[[Plan], tuple[Box, dict[str, str]]], plan: Plan
+) -> None:
+    box, environment = furnished(plan)
+    for name in ENDINGS:
+        found = subprocess.run(
+            ["/bin/sh", "-c", f"command -v {name}"],
+            env=environment, capture_output=True, text=True, timeout=10, check=True,
+        ).stdout.strip()  # fmt: skip
+        assert found == str(box.home / "bin" / name)
+        ran = subprocess.run([found, "now"], env=environment, capture_output=True, text=True, timeout=10)
+        assert ran.returncode == 1
+        assert "nothing was stopped" in ran.stderr

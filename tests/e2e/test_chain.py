@@ -63,6 +63,10 @@ def test_from_roster_to_verdict_and_a_flipped_bit_is_refused(tmp_path: Path) -> 
         assert refused.returncode == 1
         assert "readback-changed" in refused.stdout
 
+        stopped = rgt(fleet, "stop", "steady-a100", "--anyway", "the demo is this computer")
+        assert stopped.returncode == 1
+        assert "runs on this computer" in stopped.stdout
+
         nothing_destroyed = rgt(fleet, "down", box.name)
         assert nothing_destroyed.returncode == 1
         assert Path(box.out, "metrics.json").exists()

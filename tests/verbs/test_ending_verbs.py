@@ -14,7 +14,7 @@ import pytest
 
 from tests.custody.test_keyboard import Person
 from tests.rig import Sshd
-from tui.box.transport import Script
+from tui.box.transport import Script, Transport
 from tui.cli import main
 from tui.custody import by_hand
 from tui.custody.by_hand import reminders
@@ -125,7 +125,25 @@ def stop_script(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> Path:
     mark = sshd.home / "was-stopped"
     monkeypatch.setitem(by_hand.IN_BOX, "shutdown", Script('echo once >> "$1"', (str(mark),)))
     monkeypatch.setattr("tui.verbs.down._AFTER_IN_BOX_S", 0.0)
+    for place in ("tui.custody.by_hand", "tui.verbs.box_look"):
+        monkeypatch.setattr(f"{place}.on_this_computer", elsewhere)
     return mark
+
+
+async def elsewhere(_transport: Transport) -> bool:
+    """The rig's box is taken for one that runs on another computer."""
+    return False
+
+
+def test_stop_never_shuts_down_the_operators_own_computer(
+    where: Paths, sshd: Sshd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = sshd.home / "was-stopped"
+    monkeypatch.setitem(by_hand.IN_BOX, "shutdown", Script('echo once >> "$1"', (str(mark),)))
+    for words in (("stop", "box-1"), ("stop", "box-1", "--anyway", "it hangs")):
+        assert rgt(*words) == 1
+        assert "runs on this computer" in capsys.readouterr().out
+    assert not mark.exists()
 
 
 def test_stop_sends_the_verb_of_the_profile_and_asks_for_the_operators_word(

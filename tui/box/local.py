@@ -11,12 +11,30 @@ from collections.abc import Callable
 
 from tui.box.command_log import OnCommand, Recorder
 from tui.box.remote_shell import framed
-from tui.box.transport import Completed, LinkLost, Script
+from tui.box.transport import Completed, LinkLost, Script, Transport
 
 _STDERR_KEPT = 64 << 10
 _BUFFER = 256 << 10
 _WRITE_S = 30.0
 _END_S = 1.0
+
+
+_BOOT = Script(
+    "cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.bootsessionuuid 2>/dev/null; exit 0",
+    why="is the box this very computer?",
+)
+
+
+async def on_this_computer(transport: Transport) -> bool:
+    """Whether a box runs on the operator's own computer: a container, a demo box, an ssh login to localhost.
+
+    Both are asked in the same words. Where neither tells its boot, the answer is yes, which is the safe one.
+
+    Raises:
+        LinkLost, SessionsExhausted, TimeoutError.
+    """
+    there, here = await transport.run(_BOOT), await LocalTransport().run(_BOOT)
+    return there.stdout.strip() == here.stdout.strip()
 
 
 class LocalTransport:

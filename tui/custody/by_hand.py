@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tui.box.local import on_this_computer
 from tui.box.transport import LinkLost, Script, Transport
+from tui.custody.codes import refusal
 from tui.custody.control import NoControlPlane
 from tui.custody.journal import Entry, Journal, peek, stand
 from tui.custody.moments import moment
@@ -33,7 +35,16 @@ IN_BOX = {
 
 
 async def run_in_box(transport: Transport, command: str, timeout: float = 20.0) -> str:
-    """Run a command of `IN_BOX` on the box; what came of it, in words. It may cut the link it came by."""
+    """Run a command of `IN_BOX` on the box; what came of it, in words. It may cut the link it came by.
+
+    Nothing is sent to a box that runs on this computer: what stops it from inside would stop the operator's
+    own machine.
+    """
+    try:
+        if await on_this_computer(transport):
+            return f"{command} was not sent: the box runs on this computer"
+    except (LinkLost, TimeoutError):
+        return f"{command} was not sent: the box did not say which computer it is"
     try:
         done = await transport.run(IN_BOX[command], timeout=timeout)
     except LinkLost:
@@ -75,6 +86,8 @@ async def begin(
         return _refused(order, against, clock())
     look = await before()
     against, gaps = box_gate(order, look)
+    if in_box is not None and look.own_computer:
+        against = (*against, refusal("own-computer", f"{order.victim.name} runs on this computer."))
     journal.add(
         "preflight",
         {"verb": order.verb, "passed": not (against or gaps), "roster": look.roster, "ssh": look.ssh[:400]},

@@ -154,6 +154,10 @@ _ENDING = {
         "This is not the machine that the evidence is about.",
         "Look which box was meant; repeat the chain there.",
     ),
+    "own-computer": _refusal(
+        "What stops this box from inside would stop the operator's own computer.",
+        "End the container or login it lives in by its own means.",
+    ),
     "machine-unidentified": _refusal(
         "Neither the platform's id nor a host key tells which machine is meant.",
         "Set instance_id with `rgt edit`, or connect once so that its host key is recorded.",

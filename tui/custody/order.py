@@ -52,6 +52,7 @@ class Before:
         busy: what runs or writes.
         changes: how it differs from the roster; empty also where there is none to compare with.
         roster: digest of the roster it was compared with.
+        own_computer: the box runs on the operator's computer, which a verb from inside would end.
     """
 
     known: bool
@@ -60,6 +61,7 @@ class Before:
     changes: tuple[Refusal, ...] = ()
     host_key: str | None = None
     roster: Sha256 | None = None
+    own_computer: bool = False
 
 
 Newer = Callable[[Proof], tuple[Refusal, ...]]

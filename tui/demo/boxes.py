@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOM = Path(__file__).resolve().parent
+ENDINGS = ("shutdown", "poweroff", "halt", "reboot", "init", "telinit", "systemctl", "sudo")
+"""Programs that could end the operator's computer from a shell on a box; each has a stand-in there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Box:
         (sim / "mib").write_text(str(plan.mib))
         shutil.copy(ROOM / "trainer.py", self.home / "train.py")
         shutil.copy(ROOM / "standins" / "nvidia-smi", self.home / "bin" / "nvidia-smi")
+        for name in ENDINGS:
+            shutil.copy(ROOM / "standins" / "ending", self.home / "bin" / name)
         if plan.inode_cap:
             (sim / "inode_cap").write_text(str(plan.inode_cap))
             shutil.copy(ROOM / "standins" / "df", self.home / "bin" / "df")

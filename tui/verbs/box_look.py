@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tui.box.local import on_this_computer
 from tui.box.transport import Transport
 from tui.custody.by_hand import run_in_box
 from tui.custody.leftovers import Decision
@@ -64,6 +65,7 @@ class BoxLook:
         runs = tuple(r for r in settings.load(self.where.fleet_file).runs if r.box == self.instance.name)
         telemetry = await take(transport, self.instance.mounts, runs, time.time)
         before = idle(telemetry, getattr(transport, "host_key", None) or None)
+        before = replace(before, own_computer=await on_this_computer(transport))
         if self.errand is None or self.proven is None:
             return before
         proven = self.proven
