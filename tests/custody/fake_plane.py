@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.custody.chains import VICTIM
-from tui.custody.control import Listing, Machine, NoAnswer, NoSuchMachine, NotAllowed, State, VerbRefused
 from tui.model.custody import Victim
+from tui.platforms.control import Listing, Machine, NoAnswer, NoSuchMachine, NotAllowed, State, VerbRefused
 
 OURS = Machine(id="inst-77", name="done-01", state="running", created_at="2026-11-01", said="RUNNING")
 OTHER = Machine(id="inst-12", name="other", state="running", created_at="2026-10-01", said="RUNNING")

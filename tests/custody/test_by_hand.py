@@ -15,9 +15,9 @@ from tui.box.local import LocalTransport, on_this_computer
 from tui.box.transport import Completed, LinkLost, Script, Transport
 from tui.custody import by_hand, hold
 from tui.custody.by_hand import IN_BOX, Word, attest, begin, reminders, run_in_box
-from tui.custody.control import NoControlPlane
 from tui.custody.order import Before, Order
 from tui.model.custody import Outcome, Verb, Writer
+from tui.platforms.control import NoControlPlane
 
 PLANE = NoControlPlane("autodl", "Ordinary instances have no API", "容器实例 → 更多 → 释放.", "shutdown")
 

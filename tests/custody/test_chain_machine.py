@@ -26,12 +26,12 @@ from tests.custody.fake_plane import OTHER, OURS, FakePlane
 from tui.custody import hold
 from tui.custody.approval import approve, phrase
 from tui.custody.codes import refusal
-from tui.custody.control import NoAnswer, NotAllowed, VerbRefused
 from tui.custody.journal import ENDS
 from tui.custody.order import Before, Order
 from tui.custody.preflight import compared
 from tui.custody.proof import Chain
 from tui.model.custody import Approval, Outcome, Proof, Refusal, Roster, Victim, Writer
+from tui.platforms.control import NoAnswer, NotAllowed, VerbRefused
 
 JUMPS = (1.0, 30.0, 400.0, 4000.0, 1e6, -30.0, -400.0, -4000.0)
 MOODS: tuple[dict[str, Any], ...] = (

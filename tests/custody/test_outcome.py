@@ -13,10 +13,10 @@ from tests.custody.endings import Scene, codes
 from tests.custody.fake_plane import OTHER, OURS, FakePlane, refuses
 from tui.custody import hold
 from tui.custody.codes import refusal
-from tui.custody.control import NoAnswer, NotAllowed
 from tui.custody.order import Before, Order
 from tui.model.custody import Victim, Writer
 from tui.model.failure import Failure
+from tui.platforms.control import NoAnswer, NotAllowed
 
 
 @pytest.fixture

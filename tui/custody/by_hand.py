@@ -13,7 +13,6 @@ from typing import Literal
 from tui.box.local import on_this_computer
 from tui.box.transport import LinkLost, Script, Transport
 from tui.custody.codes import refusal
-from tui.custody.control import NoControlPlane
 from tui.custody.journal import Entry, Journal, peek, stand
 from tui.custody.moments import moment
 from tui.custody.order import Before, Newer, Order, box_gate, gates, identified_gate
@@ -22,6 +21,7 @@ from tui.custody.receipts import Ledger
 from tui.fleet.paths import Paths
 from tui.model.custody import Moment, Outcome, Refusal, Verb, Victim, Witness
 from tui.model.failure import Failure
+from tui.platforms.control import NoControlPlane
 
 Word = Literal["gone", "stopped", "there", "unsure"]
 """What the operator says the console shows."""

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeVar
 
 from tui.custody import witnesses as w
 from tui.custody.codes import refusal
-from tui.custody.control import ControlError, ControlPlane, Listing, NoAnswer, NotAllowed, VerbRefused
 from tui.custody.journal import Journal
 from tui.custody.moments import moment, seconds
 from tui.custody.order import Before, Newer, Order, box_gate, gates, machine_gate, outcome_receipt
@@ -21,6 +20,7 @@ from tui.custody.proof import LASTS_S
 from tui.custody.receipts import Ledger
 from tui.model.custody import Gap, Outcome, Refusal, Witness
 from tui.model.failure import Failure
+from tui.platforms.control import ControlError, ControlPlane, Listing, NoAnswer, NotAllowed, VerbRefused
 
 T = TypeVar("T")
 Kind = Literal["proven", "unproven", "attested", "already-gone", "already-stopped", "refused"]

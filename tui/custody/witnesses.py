@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tui.custody.control import ControlError, Listing, Machine, NoSuchMachine
 from tui.custody.moments import moment
 from tui.model.custody import Verb, Victim, Witness
+from tui.platforms.control import ControlError, Listing, Machine, NoSuchMachine
 
 GET_ONE = "get-one"
 LIST = "list"

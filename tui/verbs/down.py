@@ -21,7 +21,6 @@ from tui.model.text import safe
 
 if TYPE_CHECKING:
     from tui.custody.by_hand import Word
-    from tui.custody.control import NoControlPlane
     from tui.custody.journal import Journal, Standing
     from tui.custody.order import Newer, Order
     from tui.custody.proof import Chain
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from tui.custody.records import Records
     from tui.fleet.paths import Paths
     from tui.model.custody import Approval, Outcome, Proof, Verb
+    from tui.platforms.control import NoControlPlane
     from tui.verbs.box_look import BoxLook
     from tui.verbs.ending import Platform
 
@@ -208,10 +208,10 @@ async def _end(
     args: argparse.Namespace, where: Paths, platform: Platform, order: Order, look: BoxLook, newer: Newer
 ) -> int:
     """Carry the order out, or go on with it, and tell what became of it."""
-    from tui.custody.control import NoControlPlane
     from tui.custody.journal import Journal, journal_path
     from tui.custody.outcome import Ending
     from tui.custody.receipts import Ledger
+    from tui.platforms.control import NoControlPlane
     from tui.verbs.ending import control_of, exit_of, outcome_lines
 
     control = control_of(platform)

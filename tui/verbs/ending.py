@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tui.box.trust import TrustStore
 from tui.custody.by_hand import IN_BOX
-from tui.custody.control import ControlPlane, NoControlPlane
 from tui.custody.proof import Money
 from tui.fleet import profiles, settings
 from tui.fleet.money import spent
@@ -20,6 +19,7 @@ from tui.model.custody import Outcome, Refusal, Verb, Victim
 from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
 from tui.model.text import safe
+from tui.platforms.control import ControlPlane, NoControlPlane
 
 Out = Callable[[str], None]
 
