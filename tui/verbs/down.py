@@ -214,7 +214,7 @@ async def _end(
     from tui.platforms.control import NoControlPlane
     from tui.verbs.ending import control_of, exit_of, outcome_lines
 
-    control = control_of(platform)
+    control = control_of(platform, where)
     ledger = Ledger(where.receipts)
     with Journal.open(journal_path(where, order.victim), time.time) as journal:
         if isinstance(control, NoControlPlane):

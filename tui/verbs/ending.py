@@ -20,6 +20,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
 from tui.model.text import safe
 from tui.platforms.control import ControlPlane, NoControlPlane
+from tui.platforms.find import Wanted, plane_for
 
 Out = Callable[[str], None]
 
@@ -140,15 +141,16 @@ def platform_of(instance: Instance, verb: Verb, where: Paths) -> Platform:
     return Platform(instance, verb, facts, facts.action(verb) if facts else None)
 
 
-def control_of(platform: Platform) -> ControlPlane | NoControlPlane:
-    """Who can be asked about a machine. No platform has a control plane in rgt yet: the operator looks."""
+def control_of(platform: Platform, where: Paths) -> ControlPlane | NoControlPlane:
+    """Who can be asked about a machine; where nobody can, the operator looks."""
     title = platform.facts.title if platform.facts else platform.instance.platform
-    return NoControlPlane(
+    by_hand = NoControlPlane(
         platform=platform.instance.platform,
         why=f"rgt has no way to ask {title}",
         console=platform.console(),
         in_box=platform.in_box,
     )
+    return plane_for(Wanted(platform.instance, platform.facts, where), by_hand)
 
 
 def money_of(platform: Platform, now: float) -> Money:
