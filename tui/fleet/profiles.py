@@ -15,9 +15,10 @@ from tui.fleet import toml_map
 from tui.fleet.platform_facts import ClockFact, PlatformFacts
 from tui.fleet.problems import WARNING, problem, read_user_file
 from tui.fleet.profile_schema import Clock, Facts, Source
-from tui.fleet.yaml_map import load_yaml
 from tui.model.failure import Failure
+from tui.model.front_matter import complaint, parts
 from tui.model.text import safe
+from tui.model.yaml_map import load_yaml
 
 SECTIONS = (
     "LAUNCH",
@@ -103,12 +104,12 @@ def load(shipped: Path, own: Path | None = None) -> Profiles:
 
 def read(text: str, file: str, *, own: bool = False) -> Profile:
     """Check one profile. Raises Failure with the first thing that is wrong and its line."""
-    front, body, body_line = _parts(text, file)
+    front, body, body_line = parts(text, file, "a profile", means=_LEFT_OUT)
     data, lines = load_yaml(front, file, first_line=2)
     try:
         facts = Facts.model_validate(data)
     except ValidationError as error:
-        raise _complaint(error, file, lines) from None
+        raise complaint(error, file, lines, means=_LEFT_OUT) from None
     if facts.id != Path(file).stem:
         raise problem(file, lines.get(("id",)), f"id is {facts.id}, the file's name says otherwise.")
     sections, gotchas = _body(body, body_line, file, facts)
@@ -183,33 +184,6 @@ def _files(folder: Path | None) -> list[Path]:
         return sorted(p for p in folder.glob("*.md") if not p.name.startswith("_"))[:100] if folder else []
     except OSError:
         return []
-
-
-def _parts(text: str, file: str) -> tuple[str, str, int]:
-    """Front matter, body, and the line on which the body begins."""
-    opening, _, rest = text.partition("\n")
-    if opening.rstrip() != "---":
-        raise problem(file, 1, "a profile begins with a line ---.", means=_LEFT_OUT)
-    match = re.search(r"^---[ \t]*$", rest, re.MULTILINE)
-    if match is None:
-        raise problem(file, 1, "the front matter has no closing line ---.", means=_LEFT_OUT)
-    return rest[: match.start()], rest[match.end() :], rest.count("\n", 0, match.end()) + 2
-
-
-def _complaint(error: ValidationError, file: str, lines: Mapping[toml_map.Path, int]) -> Failure:
-    errors = error.errors(include_url=False, include_input=False)
-    first = min(errors, key=lambda one: one["type"] != "extra_forbidden")  # a typo explains what is missing
-    path = tuple(first["loc"])
-    what = (
-        str(first["ctx"]["error"])
-        if first["type"] == "value_error"
-        else first["msg"][:1].lower() + first["msg"][1:]
-    )
-    where = ".".join(map(str, path))
-    while path and path not in lines:
-        path = path[:-1]
-    text = f"{where}: {what}." if where else f"{what}."
-    return problem(file, lines.get(path), text, means=_LEFT_OUT)
 
 
 def _body(text: str, first_line: int, file: str, facts: Facts) -> tuple[dict[str, str], tuple[Gotcha, ...]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
-from tui.fleet.problems import problem
-from tui.fleet.toml_map import Path
+from tui.model.problems import problem
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys from the root; array elements by index."""
 
 
 def load_yaml(text: str, file: str, first_line: int = 1) -> tuple[Any, dict[Path, int]]:

@@ -1,0 +1,97 @@
+"""What a diagnosis is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tui.model.look import LookAnswer
+from tui.model.text import SafeText
+from tui.triage.schema import Kind
+
+_KINDS: dict[str, Kind] = {
+    "dmesg": "kernel",
+    "gpu_holders": "process",
+    "gpu_detail": "gpu",
+    "driver": "gpu",
+    "disk_bytes": "disk",
+    "disk_files": "disk",
+    "mounts": "disk",
+    "deleted_files": "disk",
+    "shm": "disk",
+    "memory": "memory",
+    "processes": "process",
+    "stack": "process",
+    "limits": "memory",
+    "checkpoints": "disk",
+    "ports": "process",
+    "network": "shell",
+    "scheduler": "scheduler",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one command printed.
+
+    Attributes:
+        kind: which rules read it.
+        source: how evidence names it, such as ``df -i /data``.
+        command: as it ran, for rules that depend on what was asked.
+        rc: exit status; None when it did not end by itself or nobody knows.
+        at: when it was asked, seconds since the epoch.
+    """
+
+    kind: Kind
+    source: SafeText
+    text: str
+    stderr: str = ""
+    rc: int | None = None
+    command: str = ""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known besides, mostly from before. None: nothing is known.
+
+    Attributes:
+        run: name of the run the diagnosis is about, to find it in the telemetry.
+        boot_id: of the box, when the run began.
+        started_at: when the run began, by the box's clock, seconds since the epoch.
+        now: by the box's clock; for ages.
+        oom_kills: the counter of the cgroup, when the run began.
+        alive: whether the run's process is there, where no telemetry says so.
+        session_alive: whether its tmux session or its job is there.
+        log_age_s: since the log was last written.
+        rc: exit status of the run, where it was kept.
+        ended_far_side: a non-zero status of ssh is that of the far command.
+        without_gpu: the platform says that the box was started without a card.
+        reachable: False when the box does not answer.
+        quiet_s: silence after which a living run counts as stalled.
+        platform: its name, such as ``autodl``.
+    """
+
+    run: str | None = None
+    boot_id: str | None = None
+    started_at: float | None = None
+    now: float | None = None
+    oom_kills: int | None = None
+    alive: bool | None = None
+    session_alive: bool | None = None
+    log_age_s: float | None = None
+    rc: int | None = None
+    ended_far_side: bool = False
+    without_gpu: bool = False
+    reachable: bool | None = None
+    quiet_s: float = 1800.0
+    platform: str = ""
+
+
+NOTHING_KNOWN = Known()
+
+
+def said(answer: LookAnswer) -> Said:
+    """A look's answer as evidence."""
+    kind = _KINDS.get(answer.look, "shell")
+    text = "\n".join(answer.lines)
+    return Said(kind, answer.command, text, "", answer.exit, str(answer.command), answer.at)
