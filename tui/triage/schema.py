@@ -17,7 +17,7 @@ Group = Literal[
 """Where an entry belongs. The last three hold what no log shows."""
 
 Kind = Literal["log", "kernel", "gpu", "disk", "memory", "process", "session", "scheduler", "ssh", "shell"]
-"""What a text is: a run's log, the kernel's messages, the answer of a tool, what an ssh client or a shell said."""
+"""What a text is: a run's log, the kernel's messages, a tool's answer, what an ssh client or a shell said."""
 
 Afterwards = Literal["nothing", "info", "warning", "same"]
 """What is left of a finding when training visibly went on after it."""
@@ -66,7 +66,7 @@ class Rule(_Strict):
     """One way in which the fault shows itself. Exactly one of `match`, `reader` and `when` starts it.
 
     Attributes:
-        on: the kinds of text that are read.
+        reads: the kinds of text that are read.
         match: patterns of one line, any of which is enough. Named groups become facts.
         reader: a built-in reader for what no single line shows, such as a series of losses.
         when: predicates about telemetry and known facts that must all hold, for one and the same row.
@@ -81,7 +81,7 @@ class Rule(_Strict):
     """
 
     name: Slug
-    on: tuple[Kind, ...] = ("log",)
+    reads: tuple[Kind, ...] = ("log",)
     match: tuple[Pattern, ...] = ()
     reader: Slug | None = None
     when: tuple[Predicate, ...] = ()
