@@ -37,12 +37,29 @@ def box_attention(box: BoxView, first_oom: int | None, now: float, t: Thresholds
 
 
 def run_attention(run: RunView) -> tuple[Attention, ...]:
-    """What is wrong with a run, from its judged state."""
+    """What is wrong with a run: what triage found, while that holds; else its judged state."""
+    if found := _diagnosed(run):
+        return (found,)
     if run.state is RunState.DEAD:
         return (Attention("danger", SafeText("run dead"), SafeText(f"{run.spec.name} is dead: {run.why}.")),)
     if run.state is RunState.STALLED:
         return (_warn("stalled", f"{run.spec.name} makes no progress: {run.why}."),)
     return ()
+
+
+def _diagnosed(run: RunView) -> Attention | None:
+    """The first cause that triage named. A run that came back to life since is judged anew."""
+    told = run.diagnosed.diagnosis if run.diagnosed is not None else None
+    if told is None or not told.incidents:
+        return None
+    first = told.incidents[0]
+    revived = told.outcome in ("dead", "stalled") and run.state not in (RunState.DEAD, RunState.STALLED)
+    if first.severity == "info" or revived:
+        return None
+    level = "danger" if first.severity == "fatal" else "attention"
+    return Attention(
+        level, SafeText(first.cls.replace("_", " ")), SafeText(f"{run.spec.name}: {told.verdict}")
+    )
 
 
 def _filesystem(fs: Filesystem, growth: Growth | None, t: Thresholds) -> Iterator[Attention]:

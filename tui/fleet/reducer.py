@@ -10,12 +10,15 @@ from tui.fleet.thresholds import Thresholds
 from tui.model.command import CommandRecord
 from tui.model.event import (
     CommandRan,
+    Diagnosed,
     Event,
     FleetChanged,
     ForwardChanged,
     HostKeyAsked,
+    LadderMade,
     LinkChanged,
     LogStateChanged,
+    Looked,
     Notice,
     ProgressRead,
     Searched,
@@ -24,12 +27,14 @@ from tui.model.event import (
     WatchHeld,
 )
 from tui.model.instance import LinkState
+from tui.model.look import LookAnswer
 from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
 from tui.model.telemetry import Telemetry
 
 MAX_COMMANDS = 500
 MAX_NOTICES = 100
 MAX_SEARCHES = 20
+MAX_LOOKS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ def _subjects(snapshot: FleetSnapshot, events: Iterable[Event]) -> frozenset[str
                 boxes.add(box)
             case ProgressRead(run):
                 runs.add(run)
+            case Diagnosed(box):
+                boxes.add(box)
     boxes.update(r.spec.box for r in snapshot.runs if r.name in runs)
     return frozenset(boxes)
 
@@ -118,6 +125,14 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
             return _run(snapshot, state.run, lambda r: replace(r, log_state=state))
         case ProgressRead(run, progress):
             return _run(snapshot, run, lambda r: replace(r, progress=progress))
+        case Diagnosed(box, run):
+            if run is None:
+                return _box(snapshot, box, lambda b: replace(b, diagnosed=event))
+            return _run(snapshot, run, lambda r: _diagnosed(r, event))
+        case Looked(answer):
+            return _box(snapshot, answer.box, lambda b: replace(b, looks=_add_look(b.looks, answer)))
+        case LadderMade(ladder):
+            return _box(snapshot, ladder.box, lambda b: replace(b, ladder=ladder))
         case WatchHeld(run, holder):
             return _run(snapshot, run, lambda r: replace(r, held_by=holder))
         case ForwardChanged():
@@ -191,6 +206,17 @@ def _forward(snapshot: FleetSnapshot, event: ForwardChanged) -> FleetSnapshot:
         return replace(box, forwards=others if event.local_port is None else (*others, event))
 
     return _box(snapshot, event.box, change)
+
+
+def _diagnosed(run: RunView, event: Diagnosed) -> RunView:
+    told = replace(run, diagnosed=event)
+    return replace(told, attention=attention.run_attention(told))
+
+
+def _add_look(looks: tuple[LookAnswer, ...], answer: LookAnswer) -> tuple[LookAnswer, ...]:
+    """The newest answer of each look about each subject."""
+    kept = [old for old in looks if (old.look, old.subject) != (answer.look, answer.subject)]
+    return (*kept[-(MAX_LOOKS - 1) :], answer)
 
 
 def _add_command(commands: tuple[CommandRecord, ...], record: CommandRecord) -> tuple[CommandRecord, ...]:

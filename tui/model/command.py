@@ -123,6 +123,32 @@ class ViewAt:
     box: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnose:
+    """Work out what is wrong with a run, or with a box (`run` None), from the newest evidence."""
+
+    box: str
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeLook:
+    """Run one read-only look on the box; its answer becomes evidence."""
+
+    box: str
+    run: str | None
+    look: str
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyStorage:
+    """Find out what lies on a mount and what of it comes back by itself. Nothing is changed."""
+
+    box: str
+    run: str | None
+    mount: str
+
+
 Command: TypeAlias = (
     ProbeNow
     | ReconnectNow
@@ -137,4 +163,7 @@ Command: TypeAlias = (
     | OpenForward
     | CloseForward
     | ViewAt
+    | Diagnose
+    | TakeLook
+    | SurveyStorage
 )

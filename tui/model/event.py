@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tui.model.command import CommandRecord
+from tui.model.incident import Diagnosis
 from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogBatch, LogState, SearchResult
+from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec
+from tui.model.storage import Ladder
 from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText
 
@@ -117,6 +120,31 @@ class Notice:
     box: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """Triage looked. `run` is None for a box without a watched run; `at` is when it was worked out."""
+
+    box: str
+    run: str | None
+    diagnosis: Diagnosis
+    at: float
+    looked_at: tuple[SafeText, ...] = ()  # what was looked at, with its age, in words
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A look came back."""
+
+    answer: LookAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class LadderMade:
+    """A storage survey came back and was worked out."""
+
+    ladder: Ladder
+
+
 Event: TypeAlias = (
     FleetChanged
     | LinkChanged
@@ -132,4 +160,7 @@ Event: TypeAlias = (
     | WatchHeld
     | ForwardChanged
     | Notice
+    | Diagnosed
+    | Looked
+    | LadderMade
 )

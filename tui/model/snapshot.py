@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tui.model.command import CommandRecord
-from tui.model.event import ForwardChanged, HostKeyAsked, Notice, SecretAsked
+from tui.model.event import Diagnosed, ForwardChanged, HostKeyAsked, Notice, SecretAsked
 from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogState, SearchResult
+from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec, RunState
+from tui.model.storage import Ladder
 from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import SafeText
 
@@ -69,6 +71,9 @@ class BoxView:
     asked_key: HostKeyAsked | None = None
     asked_secret: SecretAsked | None = None
     forwards: tuple[ForwardChanged, ...] = ()
+    diagnosed: Diagnosed | None = None  # of the box itself, where no run was asked about
+    looks: tuple[LookAnswer, ...] = ()  # the newest answer of each look, newest last
+    ladder: Ladder | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +93,7 @@ class RunView:
     log_state: LogState | None = None
     attention: tuple[Attention, ...] = ()
     held_by: SafeText | None = None
+    diagnosed: Diagnosed | None = None
 
     @property
     def name(self) -> str:
