@@ -22,6 +22,12 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
 Confidence = Literal["live-tested", "vendor doc", "working code", "community"]
 Kind = Literal["ssh-rental", "cloud-api", "ssh", "slurm", "kubernetes", "notebook", "local"]
+Transport = Literal["ssh", "slurm-step", "kubectl-exec", "local", "none"]
+Per = Literal["hour", "day", "month", "GB", "GB and hour", "GB and day", "GB and month"]
+
+MONTH_H = 730.0
+LASTING_H = 48.0
+"""What is wiped sooner than this after a stop does not count as surviving it."""
 
 
 def _one_line(value: str) -> str:
@@ -49,6 +55,7 @@ class Source(Strict):
     from_: Annotated[Line, Field(alias="from")]
     verified: Month
     confidence: Confidence
+    url: Annotated[Line, Field(pattern=r"^https://")] | None = None
 
 
 class Evident(Strict):
@@ -64,13 +71,30 @@ class Statement(Evident):
 
 
 class Charge(Strict):
-    """What something costs. `amount` is None when it is not known; that is never shown as 0."""
+    """What something costs. `amount` is None when it is not known; that is never shown as 0.
+
+    Attributes:
+        when: the state of the machine it is charged in; ``always`` also without a machine.
+    """
 
     what: Line
     amount: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
-    per: Line
+    per: Per
+    when: Literal["running", "stopped", "always"] = "always"
     note: Line | None = None
+
+    def hourly(self, gb: float | None = None) -> float | None:
+        """The charge by the hour, a month being 730 h; None where the rate or the size is not known.
+
+        Args:
+            gb: size of what is stored. Traffic (``per: GB``) has no hourly price.
+        """
+        unit, _, period = self.per.rpartition(" and ")
+        hours = {"hour": 1.0, "day": 24.0, "month": MONTH_H}.get(period)
+        if self.amount is None or hours is None or (unit and gb is None):
+            return None
+        return self.amount * (gb or 0.0 if unit else 1.0) / hours
 
 
 class Tier(Evident):
@@ -89,7 +113,7 @@ class Tier(Evident):
     speed: Line
     size: Line
     inode_cap: Annotated[int, Field(gt=0)] | None = None
-    scope: Literal["instance", "region", "datacenter", "account", "machine"]
+    scope: Literal["instance", "region", "datacenter", "account", "machine", "cluster", "job"]
     survives_stop: Survives
     survives_destroy: Survives
     charges: list[Charge] = []
@@ -134,14 +158,15 @@ class Clock(Evident):
     """Something that the platform does by itself.
 
     Attributes:
-        trigger: what starts it. ``ends_at`` is the contract's end, which the fleet file holds.
+        trigger: what starts it. ``ends_at`` is the contract's end, which the fleet file holds; ``created`` is
+            the renting, ``started`` the newest start of machine or job.
         after_h: hours from the trigger; None when it cannot be computed.
         destroys: ids of storage tiers that are lost.
     """
 
     id: Slug
     text: Line
-    trigger: Literal["stopped", "created", "ends_at", "balance", "idle", "disconnected"]
+    trigger: Literal["stopped", "created", "started", "ends_at", "balance", "idle", "disconnected"]
     after_h: Annotated[float, Field(ge=0)] | None
     destroys: list[Slug]
     products: list[Slug] = []
@@ -154,6 +179,51 @@ class Spot(Evident):
     text: Line
     signal: Line | None = None
     grace_s: Annotated[float, Field(ge=0)] | None = None
+
+
+class CheapMode(Evident):
+    """A way to have the machine for less while its GPUs are not needed.
+
+    Attributes:
+        action: id of the action that enters it.
+        good_for: what it is enough for.
+        price: None where the platform does not tell it.
+    """
+
+    action: Slug
+    text: Line
+    good_for: Annotated[list[Line], Field(min_length=1)]
+    price: Charge | None
+
+
+class Stock(Evident):
+    """What to do when the wanted GPU is sold out.
+
+    Attributes:
+        look: the call that tells what is free, None where none is known.
+        notify: the platform's own notice.
+        retry_s: shortest polite interval to ask again by `look`; None: nothing asks by itself. Creating is
+            never repeated, only looking is.
+    """
+
+    text: Line
+    look: Line | None = None
+    notify: Line | None = None
+    retry_s: Annotated[float, Field(ge=1)] | None = None
+
+
+class Leash(Evident):
+    """What ends the bill when nobody is watching, without a key of the whole account on the box.
+
+    Attributes:
+        in_box: a command inside the box that ends the machine's meter; None where there is none, then a box
+            that is powered off from inside bills on.
+        timer: the platform's own timer.
+    """
+
+    text: Line
+    in_box: Line | None = None
+    timer: Line | None = None
 
 
 class SshFlavour(Evident):
@@ -191,7 +261,8 @@ class Network(Strict):
     endpoint_moves: Statement
     mirrors: list[Mirror] = []
     ports: list[Port] = []
-    ssh: Annotated[list[SshFlavour], Field(min_length=1)]
+    keys: Statement | None = None
+    ssh: list[SshFlavour] = []
 
 
 class Product(Strict):
@@ -205,17 +276,27 @@ class Product(Strict):
 
 
 class Credentials(Strict):
-    """Where the vendor's own tools keep the key; only looked up, never written."""
+    """Where the vendor's own tools keep the key; only looked up, never written.
 
+    Attributes:
+        where: how the operator comes by one, and how narrow it can be made.
+    """
+
+    where: Line | None = None
     env: list[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]] = []
     files: list[Line] = []
 
 
 class Detach(Strict):
-    """What keeps a job alive when the connection drops."""
+    """What keeps a job alive when the connection drops.
+
+    Attributes:
+        boot_hook: what the platform runs again by itself when the machine comes back.
+    """
 
     primitive: Literal["tmux", "nohup", "sbatch", "job", "commit"]
     fallback: Line | None = None
+    boot_hook: Line | None = None
 
 
 class Script(Strict):
@@ -246,6 +327,7 @@ class Facts(Strict):
     id: Slug
     title: Line
     kind: Kind
+    transport: Transport = "ssh"
     summary: Line
     hosts: list[Line] = []
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] | None
@@ -257,6 +339,9 @@ class Facts(Strict):
     meter_stop: Slug | None
     actions: list[Action] = []
     clocks: list[Clock] = []
+    cheap_modes: list[CheapMode] = []
+    stock: Stock | None = None
+    leash: Leash | None = None
     spot: Spot
     network: Network
     conveniences: list[Statement] = []
@@ -268,7 +353,14 @@ class Facts(Strict):
 
     @model_validator(mode="after")
     def _agrees(self) -> Facts:
-        for check in (_ids_are_unique, _references_exist, _losses_agree, _levels_agree):
+        for check in (
+            _ids_are_unique,
+            _references_exist,
+            _losses_agree,
+            _levels_agree,
+            _clocks_agree,
+            _reachable,
+        ):
             check(self)
         return self
 
@@ -298,6 +390,9 @@ def _references_exist(facts: Facts) -> None:
             raise ValueError(f"{where}{key} names {', '.join(missing)}, which is not defined")
     if facts.meter_stop is not None and facts.action(facts.meter_stop) is None:
         raise ValueError(f"meter_stop names {facts.meter_stop}, which is not an action")
+    for mode in facts.cheap_modes:
+        if facts.action(mode.action) is None:
+            raise ValueError(f"cheap_modes names {mode.action}, which is not an action")
 
 
 def _references(value: Any, where: str) -> list[tuple[str, str, list[str]]]:
@@ -337,6 +432,24 @@ def _levels_agree(facts: Facts) -> None:
             raise ValueError(f"{action.id} destroys something or cannot be undone, so its level is 3")
         if set(action.destroys) & set(action.keeps):
             raise ValueError(f"{action.id} both destroys and keeps a tier")
+
+
+def _clocks_agree(facts: Facts) -> None:
+    """A tier that a stopped machine loses within two days does not survive the stop, whatever its first hour."""
+    survives = {tier.id: tier.survives_stop for tier in facts.tiers}
+    for clock in facts.clocks:
+        if clock.trigger != "stopped" or clock.products or clock.after_h is None or clock.after_h > LASTING_H:
+            continue
+        kept = [tier for tier in clock.destroys if survives[tier] == "yes"]
+        if kept:
+            raise ValueError(
+                f"{clock.id} destroys {', '.join(kept)} {clock.after_h:g} h after a stop, so it survives none"
+            )
+
+
+def _reachable(facts: Facts) -> None:
+    if facts.transport in ("ssh", "slurm-step") and not facts.network.ssh:
+        raise ValueError(f"transport {facts.transport} needs an entry of network.ssh")
 
 
 def product_of(facts: Facts, instance_id: str | None) -> Product | None:
