@@ -19,7 +19,7 @@ from tui.demo.host import MARKER
 from tui.fleet import settings
 
 RGT = [sys.executable, "-m", "tui.cli"]
-BOXES = ("steady-a100", "inodes-4090", "flaky-h100", "done-a10")
+BOXES = ("steady-a100", "inodes-4090", "flaky-h100", "done-a10", "done-l4")
 
 
 def alive(root: Path) -> list[str]:
@@ -61,16 +61,20 @@ def on_box(fleet: DemoFleet, command: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, timeout=20, check=True).stdout
 
 
-def test_four_boxes_come_up_and_nothing_is_left_behind(temp: Path) -> None:
+def test_five_boxes_come_up_and_nothing_is_left_behind(temp: Path) -> None:
     with embedded_fleet(seed=3, speed=10) as fleet:
         assert tuple(box.name for box in fleet.boxes) == BOXES
         told = settings.load(fleet.home / "config" / "fleet.toml")
         assert told.problems == ()
         simulated = {i.name: i.simulated for i in told.instances}
-        assert simulated == dict.fromkeys(BOXES, ("GPU",)) | {"inodes-4090": ("GPU", "inode limit")}
+        assert simulated == dict.fromkeys(BOXES, ("GPU",)) | {
+            "inodes-4090": ("GPU", "inode limit"),
+            "done-a10": ("GPU", "provider"),
+            "done-l4": ("GPU", "provider"),
+        }
         assert {run.box for run in told.runs} == set(BOXES)
         on_box(fleet, "setsid sleep 300 >/dev/null 2>&1 </dev/null & nohup sleep 301 >/dev/null 2>&1 &")
-        assert len(alive(temp)) >= 7  # the host, four jobs, and two that somebody started and left
+        assert len(alive(temp)) >= 6  # the host, the jobs that go on, and two that somebody started and left
     assert alive(temp) == []
     assert list(temp.iterdir()) == []
 

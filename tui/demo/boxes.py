@@ -1,4 +1,4 @@
-"""The four boxes of the embedded fleet: what each holds, runs and simulates."""
+"""The five boxes of the embedded fleet: what each holds, runs and simulates."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from pathlib import Path
 ROOM = Path(__file__).resolve().parent
 ENDINGS = ("shutdown", "poweroff", "halt", "reboot", "init", "telinit", "systemctl", "sudo")
 """Programs that could end the operator's computer from a shell on a box; each has a stand-in there."""
+
+PROVIDER = "simulated"
+"""Platform of the boxes that can be stopped and destroyed. The others only look like those of a vendor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Plan:
 
     @property
     def simulated(self) -> tuple[str, ...]:
-        return ("GPU", "inode limit") if self.inode_cap else ("GPU",)
+        more = {"inode limit": self.inode_cap, "provider": self.platform == PROVIDER}
+        return ("GPU", *(word for word, holds in more.items() if holds))
 
 
 PLANS = (
@@ -58,8 +62,10 @@ PLANS = (
          figures=3, inode_cap=4000),
     Plan("flaky-h100", "runpod", "spiral-wide", "NVIDIA H100 80GB HBM3", 81559, 2.39, rented_hours=29.0,
          cut_every_s=90.0),
-    Plan("done-a10", "ssh", "spiral-done", "NVIDIA A10", 23028, 0.75, rented_hours=3.0,
+    Plan("done-a10", PROVIDER, "spiral-done", "NVIDIA A10", 23028, 0.75, rented_hours=3.0,
          epochs=25, pause_s=0.0, finished=True),
+    Plan("done-l4", PROVIDER, "spiral-second", "NVIDIA L4", 23034, 0.52, rented_hours=2.0,
+         epochs=12, pause_s=0.0, finished=True),
 )  # fmt: skip
 
 
@@ -77,6 +83,7 @@ class Box:
         self._seed = seed
         self._speed = speed
         self._job: subprocess.Popen[bytes] | None = None
+        self._erased = False
 
     @property
     def data(self) -> Path:
@@ -150,7 +157,7 @@ class Box:
 
     def seal(self) -> bool:
         """Close a finished run out: one rename from ``active/`` to ``export/``, log and all."""
-        if not self.plan.finished or self.export.exists() or self.collect() != 0:
+        if self._erased or not self.plan.finished or self.export.exists() or self.collect() != 0:
             return False
         self.export.parent.mkdir(parents=True, exist_ok=True)
         self.out.rename(self.export)
@@ -164,3 +171,8 @@ class Box:
             except ProcessLookupError:
                 pass
             self._job.wait(timeout=10)
+
+    def erase(self) -> None:
+        """Delete the disk. Its processes have ended."""
+        self._erased = True
+        shutil.rmtree(self.home)

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tui.demo.boxes import PROVIDER, ROOM
+from tui.demo.worn_disk import NAME
 from tui.model.failure import Failure
 
 START_S = 60.0
@@ -37,6 +39,11 @@ class DemoFleet:
     home: Path
     key: Path
     boxes: tuple[DemoBox, ...]
+
+    @property
+    def worn_disk(self) -> Path:
+        """A disk that does not keep what is copied to it."""
+        return self.home / NAME
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -101,7 +108,8 @@ def _write_home(root: Path, described: list[dict[str, Any]]) -> DemoFleet:
     import tomlkit
 
     home = root / "home"
-    (home / "config").mkdir(parents=True)
+    (home / "config" / "profiles").mkdir(parents=True)
+    shutil.copy(ROOM / "profile.md", home / "config" / "profiles" / f"{PROVIDER}.md")
     key = root / "key"
     document = tomlkit.document()
     document.add(tomlkit.comment("The embedded fleet of `rgt demo`; it goes when the demo ends."))
@@ -120,6 +128,7 @@ def _write_home(root: Path, described: list[dict[str, Any]]) -> DemoFleet:
             "currency": box["currency"],
             "rented_at": rented,
             "simulated": box["simulated"],
+            **{key: box[key] for key in ("instance_id", "account") if box[key] is not None},
         }
         runs[box["run"]] = {
             "box": box["name"],

@@ -12,17 +12,22 @@ import asyncio
 import json
 import os
 import random
+import secrets
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncssh
 
-from tui.demo.boxes import PLANS, Box, Plan
+from tui.demo.boxes import PLANS, PROVIDER, Box, Plan
+from tui.demo.provider import Provider, Rental
 from tui.demo.server import BoxServer
+from tui.demo.worn_disk import NAME, WornDisk
+from tui.platforms.simulated import CREDENTIAL
 
 MARKER = "RGT_DEMO_ROOT"
 
@@ -42,19 +47,27 @@ class Host:
         self._random = random.Random(seed)
         self._boxes = [Box(plan, root, seed=seed + n, speed=speed) for n, plan in enumerate(plans)]
         self._servers: dict[str, BoxServer] = {}
+        self._provider: Provider | None = None
+        self._worn_disk = WornDisk(root / "home" / NAME)
 
     async def run(self) -> None:
         """Serve until stdin closes."""
         key = self._make_key()
+        self._worn_disk.make()
         for box in self._boxes:
             box.furnish()
             server = BoxServer(box.plan.name, box.home, key, {MARKER: str(self.root)})
             await server.start()
             self._servers[box.plan.name] = server
             box.start_job(server.environment)
-        print(json.dumps(self._describe()), flush=True)
+        rentals = {box.plan.name: self._rental(box) for box in self._boxes if box.plan.platform == PROVIDER}
+        self._provider = Provider(rentals.values())
+        state = self.root / "home" / "state"
+        state.mkdir(parents=True)
+        await self._provider.start(state / CREDENTIAL)
+        print(json.dumps(self._describe(rentals)), flush=True)
         async with asyncio.TaskGroup() as group:
-            chores = [group.create_task(self._collect_jobs())]
+            chores = [group.create_task(self._collect_jobs()), group.create_task(self._wear())]
             chores += [group.create_task(self._cut(box)) for box in self._boxes if box.plan.cut_every_s]
             await _stdin_closed()
             for chore in chores:
@@ -68,11 +81,29 @@ class Host:
         path.write_bytes(key.export_private_key())
         return key
 
-    def _describe(self) -> list[dict[str, object]]:
+    def _rental(self, box: Box) -> Rental:
+        """A box as its provider has it. Its verbs reach this box's processes and directory and no others."""
+        plan, server = box.plan, self._servers[box.plan.name]
+
+        async def halt() -> None:
+            await server.stop()
+            box.stop_job()
+            end_marked(self.root, box.home)
+
+        async def erase() -> None:
+            await halt()
+            await asyncio.to_thread(box.erase)
+
+        made = datetime.fromtimestamp(_rented_at(plan), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        id_ = f"sim-{secrets.token_hex(4)}"
+        return Rental(id_, plan.name, made, plan.price, plan.currency, halt, server.start, erase)
+
+    def _describe(self, rentals: Mapping[str, Rental]) -> list[dict[str, object]]:
         described: list[dict[str, object]] = []
         for box in self._boxes:
             plan, server = box.plan, self._servers[box.plan.name]
             fingerprint = server.host_key.get_fingerprint()
+            rental = rentals.get(plan.name)
             described.append(
                 {
                     "name": plan.name,
@@ -81,7 +112,9 @@ class Host:
                     "host_key": fingerprint,
                     "price": plan.price,
                     "currency": plan.currency,
-                    "rented_at": time.time() - plan.rented_hours * 3600,
+                    "rented_at": _rented_at(plan),
+                    "instance_id": rental.id if rental else None,
+                    "account": self._provider.account if rental and self._provider else None,
                     "simulated": list(plan.simulated),
                     "data": str(box.data),
                     "run": plan.run,
@@ -97,6 +130,11 @@ class Host:
                 box.collect()
                 box.seal()
             await asyncio.sleep(0.2)
+
+    async def _wear(self) -> None:
+        while True:
+            await asyncio.to_thread(self._worn_disk.rot)
+            await asyncio.sleep(0.05)
 
     async def _cut(self, box: Box) -> None:
         """Break the link now and then, and stay deaf for a few seconds."""
@@ -114,6 +152,8 @@ class Host:
 
     async def close(self) -> None:
         """End servers, jobs and whatever was started on a box, then remove the directory."""
+        if self._provider is not None:
+            await self._provider.close()
         for server in self._servers.values():
             await server.stop()
         for box in self._boxes:
@@ -122,12 +162,20 @@ class Host:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def end_marked(root: Path) -> None:
-    """End every process that was started on a box of this demo, detached ones included."""
-    marker = f"{MARKER}={root}".encode()
+def _rented_at(plan: Plan) -> float:
+    return time.time() - plan.rented_hours * 3600
+
+
+def end_marked(root: Path, home: Path | None = None) -> None:
+    """End every process that was started on a box of this demo, detached ones included.
+
+    Args:
+        home: of one box; None for all of them.
+    """
+    marks = {f"{MARKER}={root}".encode()} | ({f"HOME={home}".encode()} if home else set())
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if int(entry.name) != os.getpid() and marker in (entry / "environ").read_bytes().split(b"\0"):
+            if int(entry.name) != os.getpid() and marks <= set((entry / "environ").read_bytes().split(b"\0")):
                 os.kill(int(entry.name), signal.SIGKILL)
         except (OSError, ValueError):
             continue  # it ended meanwhile, or belongs to somebody else

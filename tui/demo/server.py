@@ -50,10 +50,10 @@ class BoxServer:
         return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", "USER": "demo", **self.marker}
 
     async def start(self) -> None:
-        """Listen on a free loopback port."""
+        """Listen on a free loopback port, the same one after a stop."""
         self._acceptor = await asyncssh.listen(
             "127.0.0.1",
-            0,
+            self.port,
             server_factory=lambda: _Admission(self),
             server_host_keys=[self.host_key],
             process_factory=self._run,

@@ -173,7 +173,7 @@ class FleetScreen(View):
         ways = [
             (self.key_of("add"), "paste the ssh command that your platform's console shows"),
             ("rgt add 'ssh -p 34567 root@host'", "the same from a shell"),
-            ("rgt demo", "four boxes on this computer, to look around"),
+            ("rgt demo", "five boxes on this computer, to look around"),
         ]
         for key, text in ways:
             if key:
