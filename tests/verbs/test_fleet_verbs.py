@@ -54,6 +54,19 @@ def test_dry_run_json_prints_exactly_the_record_and_writes_nothing(
     assert not home.fleet_file.exists()
 
 
+def test_a_command_needs_no_quotes(home: Paths, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ssh", "-p", "34567", "root@connect.west.example.com"]
+    for order in ([*words, "--dry-run", "--json"], ["--dry-run", "--json", *words]):
+        assert rgt("add", *order) == 0
+        assert json.loads(capsys.readouterr().out)["port"] == 34567
+    assert rgt("add", *words, "--dryrun") == 2
+    assert "--dryrun" in capsys.readouterr().err
+    assert not home.fleet_file.exists()
+    assert rgt("add", *words, "--name", "west") == 0
+    (box,) = load(home.fleet_file).instances
+    assert (box.name, box.endpoint.port if box.endpoint else None) == ("west", 34567)
+
+
 def test_add_writes_a_box_that_loads(home: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     assert rgt("add", SEETA) == 0
     assert "autodl-34567" in capsys.readouterr().out

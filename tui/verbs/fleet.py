@@ -20,6 +20,7 @@ from tui.verbs.identity import following, trust_store
 from tui.verbs.naming import run_word, unused, unused_name
 from tui.verbs.paste import read_paste
 
+from tui.verbs.unquoted import as_text
 Out = Callable[[str], None]
 Parsers = argparse._SubParsersAction  # the type argparse gives has no public name
 
@@ -50,7 +51,7 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
         description="Without TEXT the paste is read from standard input and not shown.",
     )
     add.add_argument(
-        "text", metavar="TEXT", nargs="*", help="what the console shows, such as 'ssh -p 34567 root@host'"
+        "text", metavar="TEXT", nargs="*", help="what the console shows, such as: ssh -p 34567 root@host"
     )
     add.add_argument("--name", help="its name here; made from the host when not given")
     add.add_argument("--platform", help="a profile's name (see rgt profiles), where the host does not tell")
@@ -96,7 +97,7 @@ class Extras:
 
 
 def _add(args: argparse.Namespace) -> int:
-    text = " ".join(args.text) if args.text else read_paste(sys.stdin.buffer, _aside)
+    text = as_text(args.text) if args.text else read_paste(sys.stdin.buffer, _aside)
     extras = Extras(args.platform, args.password_env, args.price, args.currency)
     if args.dry_run:
         return preview(text, args.name, extras, where=paths(), as_json=args.json)

@@ -50,12 +50,31 @@ _LEADS_TO_MACHINE = re.compile(r"\s+[\"']?(?:-|\S*@|\S+://|[\w-]+\.\S|\[)")
 _IS_LABEL = re.compile(r"\s+[^@]*?:(?:\s|$)")
 
 
+# What may stand before a command that names an alias only: a prompt, a label, an assignment, a program that
+# starts it. After any other word "ssh" is prose, or part of another tool's command.
+_BEFORE_ALIAS = re.compile(
+    r"(?:.*[:$#>%=\])，❯➜])?\s*(?:(?:sudo|exec|wsl(?:\.exe)?|run|\w+=\S*)\s+)*[`\"']?\Z",
+    re.IGNORECASE,
+)
+
+
 def find(line: str) -> int | None:
     """Where a login command begins in `line`, past labels, prose and prompts; None when there is none."""
-    matches = [match for match in _PROGRAM.finditer(line) if not _IS_LABEL.match(line, match.end())]
-    sure = [match for match in matches if _LEADS_TO_MACHINE.match(line, match.end())]
-    first = (sure or matches)[:1]
-    return first[0].start() if first else None
+    sure = find_sure(line)
+    if sure is not None:
+        return sure
+    starts = [match.start() for match in _commands(line) if _BEFORE_ALIAS.match(line[: match.start()])]
+    return starts[0] if starts else None
+
+
+def find_sure(line: str) -> int | None:
+    """Like `find`, for a command that goes on with an option, an address or a name with a dot."""
+    starts = [match.start() for match in _commands(line) if _LEADS_TO_MACHINE.match(line, match.end())]
+    return starts[0] if starts else None
+
+
+def _commands(line: str) -> list[re.Match[str]]:
+    return [match for match in _PROGRAM.finditer(line) if not _IS_LABEL.match(line, match.end())]
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ _WORDS = {
     "host": "主机 主机名 主机地址 地址 服务器 服务器地址 公网ip 外网ip ip地址 ssh主机 ssh地址 "
     "host hostname host_name ssh_host sshhost remote_host server domain address addr "
     "ip ip_address ipaddress ip_addr public_ip publicip public_ipaddr external_ip",
-    "port": "端口 端口号 ssh端口 port ssh_port sshport port_number",
+    "port": "端口 端口号 ssh端口 外部端口 公网端口 "
+    "port ssh_port sshport port_number external_port public_port",
     "user": "用户 用户名 账号 帐号 账户 登录名 user username user_name ssh_user sshuser login_user account",
     "password": "密码 口令 密碼 登录密码 ssh密码 root密码 "
     "password passwd passphrase pwd pass pw ssh_password sshpassword root_password rootpassword ssh_pwd",
@@ -74,9 +75,41 @@ def labelled(line: str) -> Fields | None:
     for mark, end in zip(marks, ends, strict=True):
         value = line[mark.end() : end].strip(" ,;|").strip("\"'")
         kind = meaning(mark.group("label"))
+        if mark.group("label").lower() == "login" and re.fullmatch(r"[A-Za-z_][\w-]*", value):
+            kind = "user"  # "Login: root"; a machine has a dot, or a command before it
         if value and kind is not None:
             found = union(found, field(kind, value))
     return found
+
+
+def names_host(line: str) -> bool:
+    """Whether the line is a label that means a host, with its value."""
+    return any(meaning(mark.group("label")) == "host" for mark in _LABEL.finditer(line) if line[mark.end() :])
+
+
+_SPACED_SHAPES = {
+    "port": r"\d{1,5}",
+    "host": r"\[?(?=\S*[.:])[\w.:%-]+\]?",
+    "user": r"[a-z_][a-z0-9_.-]*",
+    "key": r"\S*[/\\.]\S*",
+    "password": r"\S+",
+}
+
+
+def spaced(line: str) -> Fields | Secret | None:
+    """``Port 22``: a label and one word in the shape of its value, with only a space between them.
+
+    Returns:
+        None where the line is neither: "User guide" is left to who asks, "Username Password" heads a table.
+    """
+    label, _, value = line.rpartition(" ")
+    kind = meaning(label) if label else None
+    shape = _SPACED_SHAPES.get(kind or "")
+    if kind is None or shape is None or meaning(value) is not None or not re.fullmatch(shape, value):
+        return None
+    if kind == "user" and value in {"guide", "name", "account", "manual", "login", "access"}:
+        return None
+    return Secret(value) if kind == "password" else field(kind, value)
 
 
 def field(kind: str, value: str) -> Fields:
