@@ -20,7 +20,7 @@ from tests.real import need
 from tui.checkpoints.codes import CODES
 from tui.checkpoints.sums import inside, read_sums, sum_line
 from tui.cli import main
-from tui.model.metrics import MetricFinding, MetricProblem, MetricReport
+from tui.model.metrics import Measured, MeasuredMetric, MetricProblem
 from tui.verbs import verify as verb
 
 FILES = {"m.pt": good_zip(), "sub/n.safetensors": good_safetensors(), "log.txt": b"step 1\n"}
@@ -277,27 +277,27 @@ def test_a_folder_of_a_runs_name_is_a_folder(
     assert verify(capsys, "dangling.pt")[0] == 4
 
 
-def f1(recomputed: str | None, verdict: Any) -> MetricReport:
-    figure = MetricFinding(name="f1", reported="0.9", recomputed=recomputed, direction="up", verdict=verdict)
-    return MetricReport(metrics=(figure,))
+def f1(recomputed: str | None, verdict: Any) -> Measured:
+    figure = MeasuredMetric(name="f1", reported="0.9", recomputed=recomputed, direction="up", verdict=verdict)
+    return Measured(metrics=(figure,))
 
 
 @pytest.mark.parametrize(
     ("report", "code"),
     [
-        (MetricReport(), 0),
+        (Measured(), 0),
         (f1("0.9", "recomputed"), 0),
         (f1("0.8", "differs"), 1),
         (f1(None, "unreadable"), 4),
-        (MetricReport(problems=(MetricProblem(code="PRED-DUP", detail="x"),)), 4),
-        (MetricReport(problems=(MetricProblem(code="x", detail="x", gap=True),)), 0),
+        (Measured(problems=(MetricProblem(code="PRED-DUP", detail="x"),)), 4),
+        (Measured(problems=(MetricProblem(code="x", detail="x", gap=True),)), 0),
     ],
 )
 def test_metrics_are_part_of_the_verdict(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    report: MetricReport,
+    report: Measured,
     code: int,
 ) -> None:
     put(tmp_path, {"m.pt": good_zip()})

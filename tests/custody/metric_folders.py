@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tui.model.metrics import Declaration, MetricFinding, MetricReport
+from tui.model.metrics import Declaration, Measured, MeasuredMetric
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -39,7 +39,7 @@ def write_metrics(folder: Path, **figures: Any) -> Path:
     return path
 
 
-def examined(root: Path, declaration: Declaration | dict[str, Any] | None = None) -> MetricReport:
+def examined(root: Path, declaration: Declaration | dict[str, Any] | None = None) -> Measured:
     """The reference's report."""
     from tui.custody.scoring.findings import examine  # needs NumPy
 
@@ -49,7 +49,7 @@ def examined(root: Path, declaration: Declaration | dict[str, Any] | None = None
     return examine(root, said).report
 
 
-def only(report: MetricReport) -> MetricFinding:
+def only(report: Measured) -> MeasuredMetric:
     """The one finding of a report."""
     (finding,) = report.metrics
     return finding

@@ -18,7 +18,7 @@ from tui.custody import child, metrics
 from tui.custody.metrics import verify_metrics
 from tui.custody.scoring.asks import Ask
 from tui.model.failure import Failure
-from tui.model.metrics import Declaration, MetricReport
+from tui.model.metrics import Declaration, Measured
 
 np = pytest.importorskip("numpy")
 
@@ -99,7 +99,7 @@ def _scenes(generator: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _reported(root: Path, wanted: dict[str, list[str]]) -> MetricReport:
+def _reported(root: Path, wanted: dict[str, list[str]]) -> Measured:
     """Report what the reference gives, with six digits, and verify it all."""
     for name, names in wanted.items():
         write_metrics(root / name, **dict.fromkeys(names, "0.123456"))
@@ -139,7 +139,7 @@ def test_both_ways_to_treat_the_border_of_an_image_agree_with_torchmetrics(tmp_p
 
 
 def test_two_implementations_that_part_are_no_pass() -> None:
-    finding = MetricReport.model_validate(
+    finding = Measured.model_validate(
         {
             "metrics": [
                 {
@@ -245,7 +245,7 @@ def test_a_declaration_in_the_folder_is_read_but_chooses_no_program(tmp_path: Pa
         verify_metrics(tmp_path)
 
 
-def _evaluated(root: Path, program: str, **evaluator: Any) -> MetricReport:
+def _evaluated(root: Path, program: str, **evaluator: Any) -> Measured:
     write_csv(root / "predictions.csv", answers())
     write_metrics(root, accuracy="0.900", own_score="12.50")
     command = [sys.executable, "-c", program]
@@ -253,7 +253,7 @@ def _evaluated(root: Path, program: str, **evaluator: Any) -> MetricReport:
     found = metrics._Work(root, said, 60, lambda: False)
     findings = list(examined(root).metrics)
     found._own_evaluator(findings)
-    return MetricReport(metrics=tuple(findings), problems=tuple(found._problems))
+    return Measured(metrics=tuple(findings), problems=tuple(found._problems))
 
 
 def test_the_users_evaluator_decides_what_has_no_definition_here(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tui.model.custody import (
     ReadbackReport,
     Refusal,
 )
-from tui.model.metrics import MetricReport as Measured
+from tui.model.metrics import Measured
 from tui.model.verdict import CheckpointVerdict, Examination
 
 

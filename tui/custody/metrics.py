@@ -26,7 +26,7 @@ from tui.custody.scoring.claims import Claims, collect_claims, unread
 from tui.custody.scoring.figures import agrees, decimal_text, same
 from tui.custody.table import read_table
 from tui.model.failure import Exit, Failure
-from tui.model.metrics import Declaration, MetricFinding, MetricProblem, MetricReport
+from tui.model.metrics import Declaration, Measured, MeasuredMetric, MetricProblem
 from tui.model.text import safe
 
 DECLARATION_FILE = "custody.toml"
@@ -49,7 +49,7 @@ def verify_metrics(
     *,
     timeout: float = TIMEOUT,
     stop: Callable[[], bool] = _never,
-) -> MetricReport:
+) -> Measured:
     """Recompute the metrics that a folder reports.
 
     Blocks until it is done; call it in a thread where a screen must stay alive.
@@ -113,10 +113,10 @@ class _Work:
         self._timeout, self._stop = timeout, stop
         self._problems: list[MetricProblem] = []
 
-    def report(self) -> MetricReport:
+    def report(self) -> Measured:
         claims = collect_claims(self._root, self._declaration)
         if not claims.claims:
-            return MetricReport(problems=tuple(claims.problems), notes=tuple(claims.notes))
+            return Measured(problems=tuple(claims.problems), notes=tuple(claims.notes))
         if importlib.util.find_spec("numpy") is None:
             return self._nothing(
                 claims, f"NumPy is not installed, so nothing could be recomputed: {_INSTALL}"
@@ -129,16 +129,16 @@ class _Work:
         findings = list(examined.report.metrics)
         self._second(findings, examined.asks)
         self._own_evaluator(findings)
-        return MetricReport(
+        return Measured(
             metrics=tuple(findings),
             problems=(*examined.report.problems, *self._problems),
             notes=examined.report.notes,
         )
 
     @staticmethod
-    def _nothing(claims: Claims, why: str) -> MetricReport:
+    def _nothing(claims: Claims, why: str) -> Measured:
         problem = MetricProblem(code="predictions-unreadable", detail=f"{why[:1].upper()}{why[1:]}.")
-        return MetricReport(
+        return Measured(
             metrics=unread(claims, why), problems=(*claims.problems, problem), notes=tuple(claims.notes)
         )
 
@@ -162,7 +162,7 @@ class _Work:
         except (ValueError, RecursionError):
             return ended, None
 
-    def _second(self, findings: list[MetricFinding], asks: Sequence[Ask]) -> None:
+    def _second(self, findings: list[MeasuredMetric], asks: Sequence[Ask]) -> None:
         """Hold each figure against the second implementation's."""
         if not asks:
             return
@@ -196,7 +196,7 @@ class _Work:
             )
         )
 
-    def _own_evaluator(self, findings: list[MetricFinding]) -> None:
+    def _own_evaluator(self, findings: list[MeasuredMetric]) -> None:
         evaluator = self._declaration.evaluator
         if evaluator is None:
             return
@@ -220,7 +220,7 @@ class _Work:
                 findings[place] = _evaluated(finding, value, declared.get(finding.name), safe(program))
 
 
-def _in_folder(finding: MetricFinding) -> str:
+def _in_folder(finding: MeasuredMetric) -> str:
     """A finding's name with the folder of its metrics file, as an evaluator of many tests would write it."""
     return f"{(finding.file or '').rpartition('/')[0]}/{finding.name}".lstrip("/")
 
@@ -237,7 +237,7 @@ def _why(ended: Ended) -> str:
     )
 
 
-def _weighed(finding: MetricFinding, ask: Ask, value: float) -> MetricFinding:
+def _weighed(finding: MeasuredMetric, ask: Ask, value: float) -> MeasuredMetric:
     """A finding beside the second implementation's figure."""
     second = decimal_text(value * ask.scale)
     if agrees(ask.first, value):
@@ -247,7 +247,7 @@ def _weighed(finding: MetricFinding, ask: Ask, value: float) -> MetricFinding:
     return finding.model_copy(update={"second": second, "verdict": "disagree", "detail": detail})
 
 
-def _evaluated(finding: MetricFinding, value: Decimal, digits: int | None, program: str) -> MetricFinding:
+def _evaluated(finding: MeasuredMetric, value: Decimal, digits: int | None, program: str) -> MeasuredMetric:
     """A finding beside the evaluator's figure, which decides where our own definitions could not."""
     reported = Decimal(finding.reported or "NaN")
     matches = same(reported, float(value), digits)

@@ -156,7 +156,7 @@ class Declaration(Frozen):
         return self
 
 
-class MetricFinding(Frozen):
+class MeasuredMetric(Frozen):
     """One reported figure beside its recomputation.
 
     Attributes:
@@ -217,14 +217,14 @@ class MetricProblem(Frozen):
         return {"code": self.code, "path": self.path, "detail": self.detail}
 
 
-class MetricReport(Frozen):
+class Measured(Frozen):
     """Every reported metric of a folder, and what is wrong with their predictions.
 
     Attributes:
         notes: what was recognised rather than declared, one sentence each.
     """
 
-    metrics: tuple[MetricFinding, ...] = ()
+    metrics: tuple[MeasuredMetric, ...] = ()
     problems: tuple[MetricProblem, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -246,7 +246,7 @@ class MetricReport(Frozen):
         return [metric.as_json() for metric in self.metrics]
 
 
-def _nothing_claimed(metric: MetricFinding) -> bool:
+def _nothing_claimed(metric: MeasuredMetric) -> bool:
     return metric.verdict == "no-ground-truth" and metric.reported is None
 
 

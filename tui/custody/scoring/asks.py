@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.model.metrics import Frozen, MetricReport
+from tui.model.metrics import Frozen, Measured
 
 
 class Ask(Frozen):
@@ -32,5 +32,5 @@ class Ask(Frozen):
 class Examined(Frozen):
     """The reference's report, and what the second implementation should be asked."""
 
-    report: MetricReport
+    report: Measured
     asks: tuple[Ask, ...] = ()

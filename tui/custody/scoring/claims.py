@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tui.custody.predictions.files import Source, declared_source, folders, inside, recognised_sources, shown
 from tui.custody.scoring.names import Meaning, is_bookkeeping, is_count, meaning
 from tui.custody.scoring.reported import METRICS_FILE, BadMetrics, MetricsFile, Reported, read_metrics
-from tui.model.metrics import Declaration, DeclaredMetric, MetricFinding, MetricProblem
+from tui.model.metrics import Declaration, DeclaredMetric, MeasuredMetric, MetricProblem
 
 SOURCES = 2_000
 MOST_SAMPLES = 10**12
@@ -221,10 +221,10 @@ def reported_text(value: Decimal) -> str:
     return text if len(text) <= 64 else f"{value:.16e}"
 
 
-def unread(claims: Claims, why: str) -> tuple[MetricFinding, ...]:
+def unread(claims: Claims, why: str) -> tuple[MeasuredMetric, ...]:
     """Findings for a run whose predictions could not be read at all."""
     return tuple(
-        MetricFinding(
+        MeasuredMetric(
             name=claim.reported.name,
             reported=reported_text(claim.reported.value),
             recomputed=None,

@@ -23,9 +23,9 @@ from tui.custody.scoring.recompute import Computed, Recomputed, Wanted, recomput
 from tui.model.metrics import (
     Declaration,
     Direction,
-    MetricFinding,
+    Measured,
+    MeasuredMetric,
     MetricProblem,
-    MetricReport,
     Verdict,
 )
 
@@ -48,7 +48,7 @@ def examine(root: Path, declaration: Declaration) -> Examined:
         results[name] = recompute(claims.sources[name], list(wants), counts, root)
         notes += results[name].notes
         problems += _population_problems(claims.sources[name], results[name], counts)
-    findings: list[MetricFinding] = []
+    findings: list[MeasuredMetric] = []
     asks: list[Ask] = []
     for claim in claims.claims:
         finding, ask = _finding(claim, claims, results, len(findings))
@@ -59,7 +59,7 @@ def examine(root: Path, declaration: Declaration) -> Examined:
         asks += [] if ask is None else [ask]
         problems += _direction_problem(claim)
     return Examined(
-        report=MetricReport(metrics=tuple(findings), problems=tuple(problems), notes=tuple(notes)),
+        report=Measured(metrics=tuple(findings), problems=tuple(problems), notes=tuple(notes)),
         asks=tuple(asks),
     )
 
@@ -117,7 +117,7 @@ class _Verdict:
 
 def _finding(
     claim: Claim, claims: Claims, results: dict[str, Recomputed], place: int
-) -> tuple[MetricFinding | None, Ask | None]:
+) -> tuple[MeasuredMetric | None, Ask | None]:
     result = results.get(claim.source or "")
     source = claims.sources.get(claim.source or "")
     scale = _scale(claim)
@@ -126,7 +126,7 @@ def _finding(
         return None, None
     direction = (claim.declared.direction if claim.declared else None) or _direction(claim)
     whole = result is not None and result.population is not None
-    finding = MetricFinding(
+    finding = MeasuredMetric(
         name=claim.reported.name,
         reported=None if claim.reported.value is None else reported_text(claim.reported.value),
         recomputed=None if found.value is None else decimal_text(found.value * scale),
