@@ -1,0 +1,209 @@
+"""The wrapper under the shells of real boxes: what it runs, records, refuses and survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.real import need
+from tui.box.local import LocalTransport
+from tui.model.job import Job
+from tui.runs.detach import lay_down
+from tui.runs.plan_files import Where, plan_files, wrapper, wrapper_name
+from tui.runs.truth import Truth, look
+
+SHELLS = ("dash", "busybox", "bash")
+Begin = Callable[..., Awaitable["Begun"]]
+
+
+class Begun:
+    """One wrapper at work on a run of this test."""
+
+    def __init__(self, shell: str, run: Path) -> None:
+        self.run = run
+        words = [need(shell)[shell], *(["sh"] if shell == "busybox" else [])]
+        self.process = subprocess.Popen(
+            [*words, str(run / wrapper_name()), str(run)],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def wait(self) -> int:
+        return self.process.wait(timeout=30)
+
+    async def until(self, so: Callable[[Truth], bool], deadline_s: float = 15.0) -> Truth:
+        """Look until something is true of it."""
+        ends = time.monotonic() + deadline_s
+        while not so(truth := await look(LocalTransport(), str(self.run))):
+            assert time.monotonic() < ends, truth
+            time.sleep(0.05)
+        return truth
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    begun: list[Begun] = []
+
+    async def make(shell: str, **job: object) -> Begun:
+        run = tmp_path / "active" / "r-1"
+        if not run.exists():
+            made = Job.model_validate({"name": "r", "project": "p", **job})
+            await lay_down(LocalTransport(), str(run), plan_files(made, Where(str(run))))
+            (run / "src").mkdir()
+        begun.append(Begun(shell, run))
+        return begun[-1]
+
+    yield make
+    for one in begun:
+        for process in (
+            [*psutil.Process(one.process.pid).children(recursive=True)] if one.process.poll() is None else []
+        ):
+            process.kill()
+        one.process.kill()
+        one.process.wait(timeout=5)
+
+
+def test_shellcheck_has_nothing_to_say() -> None:
+    tool = need("shellcheck")["shellcheck"]
+    said = subprocess.run([tool, "-s", "sh", "-"], input=wrapper(), capture_output=True, timeout=60)
+    assert said.stdout == b""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_chain_ends_with_its_artifact_and_a_marker_for_each_stage(begin: Begin, shell: str) -> None:
+    words = ["a b", "it's", '$(touch "$HOME")', "*", "", "-n", "ü\\n"]
+    one = await begin(
+        shell,
+        stages=[
+            {"name": "say", "run": ["printf", "<%s>\\n", *words]},
+            {
+                "name": "write",
+                "run": ["sh", "-c", "echo x >../out.json; env >../env"],
+                "artifact": "out.json",
+            },
+        ],
+        env={"GREETING": "a 'b' $c"},
+    )
+    assert one.wait() == 0
+    truth = await look(LocalTransport(), str(one.run))
+    assert (truth.state, truth.done) == ("finished", ("01-say", "02-write"))
+    assert (one.run / "train.log").read_text() == "".join(f"<{word}>\n" for word in words)
+    told = (one.run / "env").read_text()
+    assert "GREETING=a 'b' $c\n" in told
+    assert "PYTHONUNBUFFERED=1\n" in told
+    assert truth.start["plan"] == (one.run / ".rgt/plan/id").read_text().strip()
+    assert truth.start["boot"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_second_attempt_is_refused_while_the_first_lives_and_goes_on_after_it(
+    begin: Begin, shell: str
+) -> None:
+    first = await begin(
+        shell, run=["sh", "-c", "[ -e ../go ] && echo y >../out || exec sleep 60"], finish="out"
+    )
+    truth = await first.until(lambda truth: truth.child is not None)
+    assert truth.alive
+    second = await begin(shell)
+    assert second.wait() == 73
+    first.process.kill()
+    first.wait()
+    assert truth.child is not None
+    os.kill(truth.child[0], signal.SIGKILL)
+    assert (await look(LocalTransport(), str(first.run))).state == "lost"
+    (first.run / "go").touch()
+    third = await begin(shell)
+    assert third.wait() == 0
+    truth = await look(LocalTransport(), str(first.run))
+    assert (truth.state, truth.attempt) == ("finished", 2)
+    fourth = await begin(shell)
+    assert fourth.wait() == 0
+    assert (await look(LocalTransport(), str(first.run))).attempt == 2
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("word", "status", "state"),
+    [
+        ("exit 3", 3, "failed"),
+        ("kill -KILL $$", 137, "failed"),
+        ("exit 0", 75, "failed"),
+        ("echo old >../out; touch -d 2001-01-01 ../out", 75, "failed"),
+    ],
+)
+async def test_how_it_ended_is_recorded(begin: Begin, shell: str, word: str, status: int, state: str) -> None:
+    one = await begin(shell, run=["sh", "-c", word], finish="out")
+    assert one.wait() == status
+    truth = await look(LocalTransport(), str(one.run))
+    assert (truth.state, truth.end["status"]) == (state, str(status))
+    assert truth.end["signal"] == ("KILL" if "KILL" in word else "")
+    assert truth.done == ()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_term_is_passed_on_to_a_job_that_saves_and_is_no_finish(begin: Begin, shell: str) -> None:
+    saves = "trap 'echo saved >../saved; exit 0' TERM; while :; do sleep 0.1; done"
+    one = await begin(shell, run=["sh", "-c", saves])
+    await one.until(lambda truth: truth.child is not None)
+    time.sleep(0.3)
+    one.process.terminate()
+    assert one.wait() == 143
+    truth = await look(LocalTransport(), str(one.run))
+    assert (truth.state, truth.end["signal"]) == ("stopped", "TERM")
+    assert (one.run / "saved").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_hang_up_does_not_end_it(begin: Begin, shell: str) -> None:
+    one = await begin(
+        shell, run=["sh", "-c", "while [ ! -e ../go ]; do sleep 0.1; done; echo x >../out"], finish="out"
+    )
+    truth = await one.until(lambda truth: truth.child is not None)
+    assert truth.child is not None
+    one.process.send_signal(signal.SIGHUP)
+    os.kill(truth.child[0], signal.SIGHUP)
+    time.sleep(0.3)
+    (one.run / "go").touch()
+    assert one.wait() == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_stage_is_not_begun_without_the_room_it_needs(begin: Begin, shell: str) -> None:
+    one = await begin(shell, run=["touch", "../ran"], resources={"disk": "900 TB"})
+    assert one.wait() == 74
+    truth = await look(LocalTransport(), str(one.run))
+    assert truth.end["reason"] == "disk-gate"
+    assert truth.gate is not None
+    assert not (one.run / "ran").exists()
+
+
+async def test_a_stage_that_takes_too_long_is_ended_with_what_it_started(begin: Begin) -> None:
+    one = await begin(
+        "dash", stages=[{"name": "hang", "run": ["sh", "-c", "sleep 77 & sleep 78"], "timeout": "2 s"}]
+    )
+    assert one.wait() == 143
+    assert not [
+        p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in (["sleep", "77"], ["sleep", "78"])
+    ]
+
+
+async def test_the_end_is_told_by_the_box_and_a_failed_word_changes_nothing(
+    begin: Begin, tmp_path: Path
+) -> None:
+    one = await begin("dash", run=["true"])
+    one.wait()
+    plan = one.run / ".rgt" / "plan"
+    (plan / "after").write_text(f'sh\n-c\ncat "$RGT_END" >{tmp_path}/told; exit 9\n')
+    (plan / "stages" / "01-train" / "argv").write_text("false\n")
+    (one.run / ".rgt" / "attempts" / "1" / "end").write_text("reason failed\n")
+    (one.run / ".rgt" / "done" / "01-train").unlink()
+    again = await begin("dash")
+    assert again.wait() == 1
+    assert "reason failed" in (tmp_path / "told").read_text()

@@ -1,0 +1,186 @@
+"""What is true of a run on its box, from what its wrapper wrote and what the process table says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tui.box.transport import Script, Transport
+from tui.model.text import SafeText, safe
+
+State = Literal["absent", "placed", "running", "finished", "failed", "stopped", "lost", "unknown"]
+"""``absent``: no such folder. ``placed``: laid down, never started. ``stopped``: ended by a signal from
+outside before it was done. ``lost``: neither alive nor ended by itself. ``unknown``: on another host."""
+
+# $1 the run's folder, $2 how many bytes of the log's end. Each line is a topic and a value.
+_TRUTH = r"""
+LC_ALL=C; export LC_ALL
+cd -- "$1" 2>/dev/null || { echo absent; exit 0; }
+r=.rgt
+boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) ||
+  boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null) || boot='?'
+echo "now $(date +%s)"
+echo "here $(uname -n) $boot"
+[ -r $r/plan/id ] && sed 's/^/plan /' $r/plan/id
+n=1
+while [ -d "$r/attempts/$((n + 1))" ]; do n=$((n + 1)); done
+a=$r/attempts/$n
+if [ -d "$a" ]; then
+  echo "attempt $n"
+  for f in holder child start end; do [ -r "$a/$f" ] && sed "s/^/$f /" "$a/$f"; done
+  [ -r "$a/gates" ] && tail -n 1 "$a/gates" | sed 's/^/gate /'
+  [ -r $r/heartbeat ] && sed 's/^/heartbeat /' $r/heartbeat
+  for f in holder child; do
+    pid=$(cut -d ' ' -f 1 "$a/$f" 2>/dev/null)
+    case $pid in '' | *[!0-9]*) continue ;; esac
+    if s=$(cat "/proc/$pid/stat" 2>/dev/null); then set -- ${s##*) }; echo "proc $f ${20} $1"; continue; fi
+    t=$(ps -o lstart= -p "$pid" 2>/dev/null | tr -s " " _)
+    [ -z "$t" ] || echo "proc $f $t R"
+  done
+  for f in $r/done/*; do [ -e "$f" ] && echo "done ${f##*/}"; done
+fi
+exit 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """One look at a run's folder. Times are the box's own, in seconds since the epoch.
+
+    Attributes:
+        attempt: number of the newest attempt, 0: none yet.
+        alive: whether the wrapper and the job's first process are the same processes as recorded.
+        beat_s: how old the heartbeat is, by the box's own clock.
+        start, end: what the wrapper recorded.
+        done: stages whose marker landed.
+    """
+
+    state: State
+    why: SafeText
+    attempt: int = 0
+    alive: bool | None = None
+    now: float | None = None
+    beat_s: float | None = None
+    plan: str | None = None
+    start: Mapping[str, str] = field(default_factory=dict)
+    end: Mapping[str, str] = field(default_factory=dict)
+    child: tuple[int, str, str] | None = None
+    done: tuple[str, ...] = ()
+    gate: SafeText | None = None
+
+
+async def look(transport: Transport, run: str) -> Truth:
+    """Ask the box. Raises LinkLost, SessionsExhausted, TimeoutError: then nothing is known."""
+    told = await transport.run(Script(_TRUTH, (run, "0"), why="what is true of this run?"), limit=1 << 18)
+    return judge(told.stdout.decode("utf-8", "replace"))
+
+
+def judge(text: str) -> Truth:
+    """Read what `look` was told. Lines nobody knows are left out; a torn answer is *unknown*."""
+    lines = [tuple(line.split(" ")) for line in text.split("\n") if line]
+    if lines and lines[0] == ("absent",):
+        return Truth("absent", safe("There is no such run on the box."))
+    said: dict[str, list[tuple[str, ...]]] = {}
+    for topic, *values in lines:
+        said.setdefault(topic, []).append(tuple(values))
+    now = _number(_first(said, "now"))
+    if now is None:
+        return Truth("unknown", safe("The box gave no answer that can be read."))
+    attempt = int(_number(_first(said, "attempt")) or 0)
+    plan = _first(said, "plan")
+    if not attempt:
+        return Truth("placed", safe("It was laid down and never started."), now=now, plan=plan)
+    beat = _number(_first(said, "heartbeat"))
+    start, end = _pairs(said.get("start", [])), _pairs(said.get("end", []))
+    alive = _alive(said)
+    state, why = _state(said, end, alive)
+    return Truth(
+        state,
+        safe(why, 300),
+        attempt=attempt,
+        alive=alive,
+        now=now,
+        beat_s=None if beat is None else max(0.0, now - beat),
+        plan=plan,
+        start=start,
+        end=end,
+        child=_child(said),
+        done=tuple(values[0] for values in said.get("done", ()) if values),
+        gate=safe(" ".join(said["gate"][-1]), 200) if said.get("gate") else None,
+    )
+
+
+def _state(
+    said: Mapping[str, list[tuple[str, ...]]], end: Mapping[str, str], alive: bool | None
+) -> tuple[State, str]:
+    if end:
+        return _ended(end)
+    if alive:
+        return "running", "Its wrapper is alive."
+    holder = (said.get("holder") or [()])[0]
+    here = (said.get("here") or [()])[0]
+    if len(holder) < 4 or len(here) < 2:
+        return "unknown", "It was claimed, and who claimed it is not recorded yet."
+    if holder[3] != here[0]:
+        return "unknown", f"It runs, or ran, on {holder[3]}; this is {here[0]}."
+    if holder[2] != here[1]:
+        return "lost", "The box was started again since: the run ended with the box, without a word."
+    return "lost", "Its wrapper is gone and wrote no end: killed from outside, with no time to say so."
+
+
+_REASONS: dict[str, tuple[State, str]] = {
+    "finished": ("finished", "Every stage is done and its artifact is there."),
+    "failed": ("failed", "The job ended with status {status}{signal}."),
+    "stopped": ("stopped", "It was told to stop{signal} before it was done."),
+    "disk-gate": ("failed", "Too little room was free before stage {stage}; it was not begun."),
+    "artifact-missing": (
+        "failed",
+        "The job ended well, but the artifact of {stage} is not there, or is old.",
+    ),
+    "no-workdir": ("failed", "The folder of stage {stage} is not there."),
+}
+
+
+def _ended(end: Mapping[str, str]) -> tuple[State, str]:
+    state, words = _REASONS.get(end.get("reason", ""), ("failed", "It ended for a reason nobody knows."))
+    signal = end.get("signal") or ""
+    return state, words.format(
+        status=end.get("status", "?"),
+        signal=f" by SIG{signal.removeprefix('SIG')}" if signal else "",
+        stage=end.get("stage", "?"),
+    )
+
+
+def _alive(said: Mapping[str, list[tuple[str, ...]]]) -> bool | None:
+    """Whether the recorded wrapper is the one in the process table. A zombie is not alive."""
+    holder = (said.get("holder") or [()])[0]
+    here = (said.get("here") or [()])[0]
+    if len(holder) < 4 or len(here) < 2 or holder[3] != here[0]:
+        return None
+    if holder[2] != here[1]:
+        return False
+    for values in said.get("proc", ()):
+        if values[:2] == ("holder", holder[1]):
+            return values[2:] != ("Z",)
+    return False
+
+
+def _child(said: Mapping[str, list[tuple[str, ...]]]) -> tuple[int, str, str] | None:
+    for values in said.get("child", ()):
+        if len(values) >= 3 and values[0].isascii() and values[0].isdigit():
+            return int(values[0]), values[1], values[2]
+    return None
+
+
+def _first(said: Mapping[str, list[tuple[str, ...]]], topic: str) -> str | None:
+    values = (said.get(topic) or [()])[0]
+    return values[0] if values else None
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _pairs(lines: list[tuple[str, ...]]) -> dict[str, str]:
+    return {name: " ".join(values) for name, *values in lines if name}

@@ -1,0 +1,243 @@
+#!/bin/sh
+# Carries one run to its end with nobody watching. Usage: sh wrapper.sh RUN-FOLDER
+# Ends with the job's own status; 73 another attempt is alive, 74 the disk gate held it, 75 artifact missing,
+# 76 the plan could not be read.
+#
+# Everything it knows lies in RUN-FOLDER/.rgt/plan, one value or word a line, and everything it does is told in
+# RUN-FOLDER/.rgt/attempts/N. Files appear whole, by rename. An attempt is claimed by making its folder, which
+# only one process can do; nothing is ever taken away from an older one.
+set -u
+umask 077
+run=${1:?}
+cd -- "$run" || exit 76
+run=$(pwd) rgt=$run/.rgt
+plan=$rgt/plan beat_s=15 child='' got='' beater='' n=0
+
+put() { # $1 file; stdin becomes its content, whole or not at all
+  cat >"$1.part$$" && { sync "$1.part$$" 2>/dev/null || :; } && mv -f "$1.part$$" "$1"
+}
+line() { # $1 file: its first line, nothing where there is no such file
+  if [ -r "$1" ]; then IFS= read -r text <"$1" || [ -n "$text" ] || text=''; else text=''; fi
+  printf %s "$text"
+}
+boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.bootsessionuuid 2>/dev/null || echo '?'; }
+ticks() { # start time of a process since boot; with its pid it is one process for as long as the boot lasts
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || { ps -o lstart= -p "$1" 2>/dev/null | tr -s ' ' _; return; }
+  # shellcheck disable=SC2086 # the fields after the name, which may hold blanks itself
+  set -- ${stat##*) }
+  echo "${20}"
+}
+host=$(uname -n) boot_id=$(boot)
+
+alive() { # $1 folder of an attempt: may it still run?
+  [ -e "$1/end" ] && return 1
+  waited=0
+  while [ ! -e "$1/holder" ]; do # claimed a moment ago, or dead between claim and record
+    [ "$waited" -lt 10 ] || return 1
+    sleep 1
+    waited=$((waited + 1))
+  done
+  pid='' started='' where='' on='' job=''
+  read -r pid started where on job <"$1/holder" || :
+  if [ "$on" = "$host" ]; then
+    [ "$where" = "$boot_id" ] && [ "$(ticks "$pid")" = "$started" ] && [ -n "$started" ]
+    return
+  fi
+  # Another host on a shared disk. The scheduler that started this one again has ended the old one.
+  [ -n "$job" ] && [ "$job" = "${SLURM_JOB_ID:-}" ] && return 1
+  before=$(cat "$rgt/heartbeat" 2>/dev/null)
+  sleep $((beat_s * 2 + 5))
+  [ "$before" != "$(cat "$rgt/heartbeat" 2>/dev/null)" ]
+}
+
+claim() {
+  mkdir -p "$rgt/attempts" "$rgt/done"
+  while :; do
+    n=1
+    while [ -d "$rgt/attempts/$n" ]; do n=$((n + 1)); done
+    if [ "$n" -gt 1 ]; then
+      last=$rgt/attempts/$((n - 1))
+      [ "$(line "$last/end")" != 'reason finished' ] || exit 0
+      ! alive "$last" || refuse
+    fi
+    mkdir "$rgt/attempts/$n" 2>/dev/null && break
+  done
+  at=$rgt/attempts/$n
+  echo "$$ $(ticks $$) $boot_id $host ${SLURM_JOB_ID:-}" | put "$at/holder"
+  # Whoever slept between claim and record may find itself overtaken.
+  [ ! -d "$rgt/attempts/$((n + 1))" ] || refuse
+}
+refuse() {
+  echo "rgt: another attempt of this run is alive; nothing was started" >&2
+  exit 73
+}
+
+environment() { # $1 file of NAME=value lines
+  [ -r "$1" ] || return 0
+  while IFS= read -r word || [ -n "$word" ]; do
+    case $word in [A-Za-z_]*=*) export "${word?}" ;; esac
+  done <"$1"
+}
+hook() { # a platform's own set-up, such as a proxy; it may use unset names
+  file=$(line "$plan/hook")
+  if [ -n "$file" ] && [ -r "$file" ]; then
+    set +u
+    # shellcheck disable=SC1090 # named by the platform's profile
+    . "$file" >/dev/null 2>&1
+    set -u
+  fi
+}
+cores() { # whole cores of the cgroup's quota, nothing where there is none
+  quota='' period=''
+  if [ -r /sys/fs/cgroup/cpu.max ]; then
+    read -r quota period </sys/fs/cgroup/cpu.max || :
+  elif [ -r /sys/fs/cgroup/cpu/cpu.cfs_quota_us ]; then
+    quota=$(cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us) period=$(cat /sys/fs/cgroup/cpu/cpu.cfs_period_us)
+  fi
+  case $quota in '' | max | -*) ;; *) echo $(((quota + period - 1) / period)) ;; esac
+}
+threads() { # libraries count the host's cores; on a slice of them that many threads only wait for each other
+  count=$(cores)
+  [ -n "$count" ] || return 0
+  for name in OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS; do
+    eval "[ -n \"\${$name:-}\" ]" || export "$name=$count"
+  done
+}
+
+record() { # before the first child: who runs, where, with what
+  {
+    echo "pid $$"
+    echo "ticks $(ticks $$)"
+    echo "boot $boot_id"
+    echo "host $host"
+    echo "began $(date +%s)"
+    echo "wrapper $(line "$plan/wrapper")"
+    echo "plan $(line "$plan/id")"
+    echo "job ${SLURM_JOB_ID:-}"
+    echo "python $( (command -v "${PY:-python3}" && "${PY:-python3}" -V) 2>/dev/null | tr '\n' ' ')"
+    echo "driver $(cat /sys/module/nvidia/version 2>/dev/null)"
+    echo "threads ${OMP_NUM_THREADS:-}"
+    echo "devices ${CUDA_VISIBLE_DEVICES:-all}"
+  } | put "$at/start"
+}
+
+finish() { # $1 reason, $2 status, $3 stage
+  {
+    echo "reason $1"
+    echo "status $2"
+    echo "signal ${got:-$(by_signal "$2")}"
+    echo "stage $3"
+    echo "ended $(date +%s)"
+  } | put "$at/end"
+  [ -z "$beater" ] || kill "$beater" 2>/dev/null
+  after
+  exit "$2"
+}
+by_signal() { # a shell tells a signal as 128 + its number; a job may end with such a status by itself, too
+  if [ "$1" -gt 128 ] && [ "$1" -le 192 ]; then kill -l "$1" 2>/dev/null || echo $(($1 - 128)); fi
+}
+start() { # $1 file of words, one a line, $2 file for what it says; runs them in the background
+  file=$1 said=$2
+  set --
+  while IFS= read -r word || [ -n "$word" ]; do set -- "$@" "$word"; done <"$file"
+  if command -v setsid >/dev/null 2>&1; then set -- setsid "$@"; fi # its own group, to be ended whole
+  "$@" >>"$said" 2>&1 </dev/null &
+  child=$!
+}
+bound() { # $1 seconds; ends the child's group after them, counted in naps so that no clock can shorten them
+  left=$1
+  while [ "$left" -gt 0 ] && kill -0 $$ 2>/dev/null; do
+    sleep 2
+    left=$((left - 2))
+  done
+  kill -0 $$ 2>/dev/null || exit 0
+  kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
+  sleep 20
+  kill -KILL "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null
+}
+follow() { # waits for the child; sets `status`. A signal that was passed on only interrupts the wait.
+  while :; do
+    wait "$child"
+    status=$?
+    kill -0 "$child" 2>/dev/null || return 0
+  done
+}
+# shellcheck disable=SC2317 # called by traps
+pass() { # to the job's first process alone: it may want its workers while it saves
+  got=$1
+  [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+}
+after() { # tells somebody, within a minute; what comes of it changes nothing
+  [ -r "$plan/after" ] || return 0
+  trap '' TERM INT USR1 USR2
+  RGT_END=$at/end
+  export RGT_END
+  start "$plan/after" "$at/after"
+  bound 60 &
+  watch=$!
+  follow
+  kill "$watch" 2>/dev/null
+}
+beat() {
+  while kill -0 $$ 2>/dev/null; do
+    date +%s | put "$rgt/heartbeat"
+    sleep "$beat_s"
+  done
+}
+room() { # $1 KiB, $2 inodes that must be free here; what is not told does not hold a job back
+  kib=$(LC_ALL=C df -Pk . 2>/dev/null | awk 'NR == 2 { print $4 }')
+  inodes=$(LC_ALL=C df -Pi . 2>/dev/null | awk 'NR == 2 { print $4 }')
+  echo "gate $(date +%s) kib ${kib:-?} of $1 inodes ${inodes:-?} of $2" >>"$at/gates"
+  case $kib in '' | *[!0-9]*) ;; *) [ "$kib" -ge "$1" ] || return 1 ;; esac
+  case $inodes in '' | *[!0-9]*) ;; *) [ "$inodes" -ge "$2" ] || return 1 ;; esac
+}
+proven() { # $1 artifact: there, not empty, and made since this run was planned
+  [ -z "$1" ] || { [ -s "$1" ] && [ -n "$(find "$1" -newer "$plan/id" 2>/dev/null)" ]; }
+}
+
+stage() { # $1 folder of the stage's plan
+  name=${1##*/} artifact=$(line "$1/artifact") log=$run/$(line "$1/log")
+  [ ! -e "$rgt/done/$name" ] || return 0
+  need=$(line "$1/kib") files=$(line "$1/inodes") limit=$(line "$1/timeout") there=$(line "$1/workdir")
+  cd -- "$run/${there:-.}" || finish no-workdir 76 "$name"
+  room "${need:-0}" "${files:-0}" || finish disk-gate 74 "$name"
+  [ -z "$got" ] || finish stopped 143 "$name"
+  mkdir -p "${log%/*}"
+  start "$1/argv" "$log"
+  echo "$child $(ticks "$child") $name" | put "$at/child"
+  watch=''
+  if [ -n "$limit" ]; then
+    bound "$limit" &
+    watch=$!
+  fi
+  follow
+  child=''
+  [ -z "$watch" ] || kill "$watch" 2>/dev/null
+  cd -- "$run" || finish no-workdir 76 "$name"
+  if [ "$status" -ne 0 ]; then finish failed "$status" "$name"; fi
+  if ! proven "$artifact"; then
+    [ -z "$got" ] || finish stopped 143 "$name"
+    finish artifact-missing 75 "$name"
+  fi
+  if [ -n "$got" ] && [ -z "$artifact" ]; then finish stopped 143 "$name"; fi
+  date +%s | put "$rgt/done/$name"
+}
+
+[ -r "$plan/id" ] || exit 76
+trap '' HUP
+claim
+for signal in TERM INT USR1 USR2; do
+  # shellcheck disable=SC2064 # the name as it is now
+  trap "pass $signal" "$signal"
+done
+environment "$plan/env"
+environment "$(line "$plan/secrets")"
+PYTHONUNBUFFERED=1 RGT_RUN=$run RGT_ATTEMPT=$n
+export PYTHONUNBUFFERED RGT_RUN RGT_ATTEMPT
+hook
+threads
+record
+beat &
+beater=$!
+for folder in "$plan"/stages/*/; do stage "${folder%/}"; done
+finish finished 0 ''
