@@ -34,7 +34,8 @@ class Subjects:
 
 # A walk through a large tree is ended while there is time left to sort and print what it found.
 _BOUNDED = r"""
-bounded() { if command -v timeout >/dev/null; then timeout 40 nice -n 19 "$@"; else nice -n 19 "$@"; fi; }
+nicely=; command -v nice >/dev/null && nicely='nice -n 19'
+bounded() { if command -v timeout >/dev/null; then timeout 40 $nicely "$@"; else $nicely "$@"; fi; }
 partly='(some of it could not be read, or there was no time: these are lower bounds)'
 """
 
