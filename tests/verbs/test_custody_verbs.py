@@ -12,14 +12,15 @@ import pytest
 
 from tests.rig import Sshd
 from tui.cli import main
+from tui.custody import errand
+from tui.custody.machine import same_machine
+from tui.custody.tiers import tiers_of
 from tui.fleet import profiles
 from tui.fleet.paths import paths, shipped
 from tui.model.custody import DigestReport, Roster, Victim
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
-from tui.verbs import errand
-from tui.verbs.tiers import tiers_of
 
 
 @pytest.fixture
@@ -106,10 +107,10 @@ def test_the_same_machine_may_restart_and_no_other_may_stand_in() -> None:
         name="b", platform="autodl", instance_id="i", host_key="SHA256:x", endpoint="a:1", boot_id="1"
     )
     now = was.model_copy(update={"endpoint": "a:2", "boot_id": "2"})
-    assert errand.same_machine(was, now) == now
+    assert same_machine(was, now) == now
     for change in ({"host_key": "SHA256:y"}, {"instance_id": "j"}, {"account": "else"}, {"name": "c"}):
         with pytest.raises(Failure) as other:
-            errand.same_machine(was, was.model_copy(update=change))
+            same_machine(was, was.model_copy(update=change))
         assert other.value.code == "other-machine"
 
 

@@ -125,7 +125,7 @@ def stop_script(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> Path:
     mark = sshd.home / "was-stopped"
     monkeypatch.setitem(by_hand.IN_BOX, "shutdown", Script('echo once >> "$1"', (str(mark),)))
     monkeypatch.setattr("tui.verbs.down._AFTER_IN_BOX_S", 0.0)
-    for place in ("tui.custody.by_hand", "tui.verbs.box_look"):
+    for place in ("tui.custody.by_hand", "tui.workers.box_look"):
         monkeypatch.setattr(f"{place}.on_this_computer", elsewhere)
     return mark
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from tui.cli import main
+from tui.custody.machine import trust_store
 from tui.fleet.paths import Paths, paths
 from tui.fleet.settings import load
 from tui.verbs import fleet, profiles
-from tui.verbs.identity import trust_store
 from tui.verbs.naming import run_word, unused
 
 SEETA = "ssh -p 34567 root@connect.westb.seetacloud.com"

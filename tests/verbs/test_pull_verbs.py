@@ -17,10 +17,10 @@ from tests.custody.copy_rig import independent_readers, rclone_remotes
 from tests.rig import Sshd
 from tui.box.transfer.meter import Progress
 from tui.cli import main
+from tui.custody import errand
 from tui.custody.receipts import verify_chain
 from tui.fleet.paths import paths
 from tui.model.custody import CopyReport, ReadbackReport
-from tui.verbs import errand
 from tui.verbs.pull import _rate, progress_line
 
 

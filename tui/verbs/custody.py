@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
@@ -14,10 +15,9 @@ from tui.model.text import amount, safe
 
 if TYPE_CHECKING:
     from tui.custody.digest import HashProgress
-    from tui.custody.leftovers import Decision
+    from tui.custody.errand import Errand
     from tui.model.custody import DigestReport, Gap, Refusal, Roster
-    from tui.verbs.errand import Errand
-    from tui.workers.box import BoxTransport
+    from tui.verbs.wiring import Dialer
 
 _SHOWN = 20
 
@@ -60,34 +60,22 @@ def _run(parser: argparse.ArgumentParser) -> None:
 
 
 async def _roster(args: argparse.Namespace) -> int:
-    from tui.custody.roster import Wanted, take_roster
-    from tui.fleet import profiles
-    from tui.fleet.paths import paths, shipped
+    from tui.custody.decisions import decided, record
+    from tui.custody.errand import errand
+    from tui.custody.leftovers import Decision
+    from tui.custody.moments import moment
+    from tui.fleet.paths import paths
     from tui.model.custody import Roster
-    from tui.verbs.errand import errand, folder_of, moment, victim_of
-    from tui.verbs.tiers import tiers_of
+    from tui.workers.steps import keep, look_for_roster
 
-    where = paths()
-    task = errand(args.name, where, args.job)
-    before = task.records.newest(Roster)
-    profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(task.instance.platform)
-    tiers = tiers_of(profile.facts if profile else None, args.verb, task.instance)
-    transport = await _connect(task)
-    try:
-        root = await folder_of(transport, task, args.root)
-        roster = await take_roster(
-            transport,
-            Wanted(task.spec.name, root, task.table),
-            await victim_of(task.instance, transport),
-            args.verb,
-            tiers,
-            _decisions(before, args),
-            moment(),
-        )
-    finally:
-        await transport.close()
+    task = errand(args.name, paths(), args.job)
+    said = {group: Decision("scrap", args.reason) for group in args.scrap}
+    said |= {group: Decision("keep", args.reason) for group in args.keep}
+    decisions = decided(task.folder, task.records.newest(Roster)) | said
+    roster = await look_for_roster(task, _dialer(task), args.verb, decisions, root=args.root)
     _check_decisions(roster, args)
-    task.records.save(roster)
+    record(task.folder, said, moment(time.time()))
+    await keep(task, roster)
     if args.json:
         print(json.dumps({"digest": roster.digest, **roster.model_dump(mode="python")}, indent=1))
     else:
@@ -96,31 +84,19 @@ async def _roster(args: argparse.Namespace) -> int:
 
 
 async def _digest(args: argparse.Namespace) -> int:
-    from tui.custody.digest import digest_on_box
-    from tui.custody.digest_journal import DigestJournal, binding
+    from tui.custody.errand import errand
     from tui.custody.manifest import MANIFEST
-    from tui.custody.records import write_file
     from tui.fleet.paths import paths
     from tui.model.custody import Roster
-    from tui.verbs.errand import errand, moment, same_machine, victim_of
+    from tui.workers.steps import hash_on_box
 
     task = errand(args.name, paths())
-    roster = task.records.need(Roster, f"Take it first: rgt roster {task.spec.name}.")
-    journal = DigestJournal(task.folder / "digest-journal.jsonl", binding(roster))
-    journal.open()
     bar = _Bar()
-    transport = None
     try:
-        transport = await _connect(task)
-        same_machine(roster.victim, await victim_of(task.instance, transport))
-        report, manifest = await digest_on_box(transport, roster, bar.show, moment, journal=journal)
+        report = await hash_on_box(task, _dialer(task), bar.show)
     finally:
         bar.end()
-        journal.close()
-        if transport is not None:
-            await transport.close()
-    write_file(task.folder / MANIFEST, manifest)
-    task.records.save(report)
+    roster = task.records.need(Roster, "")
     if args.json:
         print(json.dumps({"digest": report.digest, **report.model_dump(mode="python")}, indent=1))
     else:
@@ -128,23 +104,11 @@ async def _digest(args: argparse.Namespace) -> int:
     return Exit.ATTENTION if report.refusals else Exit.FINE
 
 
-async def _connect(task: Errand) -> BoxTransport:
+def _dialer(task: Errand) -> Dialer:
     from tui.verbs.terminal_asker import TerminalAsker
     from tui.verbs.wiring import dialer
 
-    return await dialer(task.where, asker=TerminalAsker())(task.instance)
-
-
-def _decisions(before: Roster | None, args: argparse.Namespace) -> Mapping[str, Decision]:
-    """What was decided for the last roster, with what the command line says on top."""
-    from tui.custody.leftovers import Decision
-
-    found: dict[str, Decision] = {}
-    for one in before.leftovers if before is not None else ():
-        if one.decision is not None:
-            found[one.group] = Decision(one.decision, one.reason)
-    found |= {group: Decision("scrap", args.reason) for group in args.scrap}
-    return found | {group: Decision("keep", args.reason) for group in args.keep}
+    return dialer(task.where, asker=TerminalAsker())
 
 
 def _check_decisions(roster: Roster, args: argparse.Namespace) -> None:

@@ -11,9 +11,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
@@ -21,16 +19,12 @@ from tui.model.text import safe
 
 if TYPE_CHECKING:
     from tui.custody.by_hand import Word
-    from tui.custody.journal import Journal, Standing
-    from tui.custody.order import Newer, Order
+    from tui.custody.errand import Errand
     from tui.custody.proof import Chain
-    from tui.custody.receipts import Ledger
-    from tui.custody.records import Records
     from tui.fleet.paths import Paths
     from tui.model.custody import Approval, Outcome, Proof, Verb
-    from tui.platforms.control import NoControlPlane
-    from tui.verbs.box_look import BoxLook
-    from tui.verbs.ending import Platform
+    from tui.verbs.wiring import Dialer
+    from tui.workers.end import End
 
 _WORD_S = 900.0
 _AFTER_IN_BOX_S = 8.0
@@ -62,9 +56,9 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 async def _stop(args: argparse.Namespace) -> int:
-    from tui.custody.order import Order
-    from tui.verbs.box_look import BoxLook
-    from tui.verbs.ending import changing, instance_named, known_victim, platform_of
+    from tui.custody.provider import platform_of
+    from tui.verbs.ending import changing, instance_named
+    from tui.workers.end import stop_end
 
     where = changing(args)
     instance = instance_named(args.name, where)
@@ -73,119 +67,52 @@ async def _stop(args: argparse.Namespace) -> int:
         _say(args, [f"A stop of {instance.name} may lose data, so it takes the chain, as rgt down does."])
         return await _down(args, "stop")
     _say(args, platform.stop_plan(time.time()))
-    order = Order(victim=known_victim(instance, where), verb="stop", loses=False, anyway=args.anyway)
-    return await _end(args, where, platform, order, BoxLook(where, instance), lambda proof: ())
+    return await _end(args, stop_end(where, platform, _dialer(where), args.anyway))
 
 
 async def _down(args: argparse.Namespace, verb: Verb) -> int:
-    from tui.custody.order import Order
-    from tui.custody.statement import copy_evidence
-    from tui.custody.stored import missing, stored_chain, superseded
-    from tui.verbs.box_look import BoxLook
-    from tui.verbs.ending import changing, known_victim, platform_of
-    from tui.verbs.errand import errand
+    from tui.custody.errand import errand
+    from tui.custody.provider import platform_of
+    from tui.verbs.ending import changing
+    from tui.workers.end import approved, chain_end, whole_chain
 
     where = changing(args)
     task = errand(args.name, where)
-    platform = platform_of(task.instance, verb, where)
-    order = Order(victim=known_victim(task.instance, where), verb=verb)
-    newer: Newer = partial(superseded, task.records)
-    begun = _begun(where, order)
-    if begun is not None:
-        order = replace(order, proof=_proof_used(begun, task.records))
-        return await _end(args, where, platform, order, BoxLook(where, task.instance), newer)
-    chain = stored_chain(task.records)
-    if chain is None:
-        raise _steps_missing(missing(task.records), task.spec.name)
-    proof = _proof(args, where, platform, order, chain)
-    approval = _approved(args, where, proof, chain) if proof else None
+    end = chain_end(task, platform_of(task.instance, verb, where), _dialer(where))
+    if end.standing is not None:
+        return await _end(args, end)
+    chain = whole_chain(task)
+    proof = _proof(args, end, task, chain)
+    approval = _approved(args, proof, chain) if proof else None
     if proof is None or approval is None:
         return Exit.ATTENTION
-    task.records.save(proof)
-    task.records.save(approval)
-    evidence = (copy_evidence(chain.digests, chain.copied, chain.readback),)
-    order = replace(order, roster=chain.roster, proof=proof, approval=approval, evidence=evidence)
-    look = BoxLook(where, task.instance, task, chain.roster)
-    return await _end(args, where, platform, order, look, newer)
+    return await _end(args, approved(end, task, chain, proof, approval))
 
 
-_STEPS = {
-    "roster": "rgt roster {}",
-    "digests": "rgt digest {}",
-    "copied": "rgt pull {} --to DEST",
-    "readback": "rgt readback {}",
-    "load": "rgt verify {}",
-    "metrics": "rgt verify {}",
-}
+def _dialer(where: Paths) -> Dialer:
+    from tui.verbs.terminal_asker import TerminalAsker
+    from tui.verbs.wiring import dialer
+
+    return dialer(where, asker=TerminalAsker())
 
 
-def _steps_missing(names: tuple[str, ...], run: str) -> Failure:
-    words = " · ".join(dict.fromkeys(_STEPS[name].format(run) for name in names))
-    return Failure(
-        f"{run} is not proven safe: {', '.join(names)} not done yet.",
-        means="Nothing was done.",
-        do=f"Next: {words}",
-        code="step-missing",
-    )
-
-
-def _begun(where: Paths, order: Order) -> Standing | None:
-    """Where it stands, if it was begun and is settled or waits to be; then it goes on without a new proof."""
-    from tui.custody.journal import journal_path, peek, stand
-
-    path = journal_path(where, order.victim)
-    if not path.exists():
-        return None
-    entries = peek(path)
-    standing = stand(entries, order.verb)
-    ended = stand(entries, "destroy").settled is not None
-    return standing if ended or standing.sent is not None else None
-
-
-def _proof_used(begun: Standing, records: Records) -> Proof | None:
-    """The proof that it was begun with, for the receipt of its end."""
-    from tui.model.custody import Proof
-
-    digest = begun.sent.data.get("proof") if begun.sent else None
-    return records.find(Proof, digest) if isinstance(digest, str) else None
-
-
-def _proof(
-    args: argparse.Namespace, where: Paths, platform: Platform, order: Order, chain: Chain
-) -> Proof | None:
+def _proof(args: argparse.Namespace, end: End, task: Errand, chain: Chain) -> Proof | None:
     """The proof from the stored chain; what stands against it is told."""
-    from tui.custody import hold
-    from tui.custody.proof import make_proof
-    from tui.custody.receipts import Ledger
     from tui.model.custody import Proof
-    from tui.verbs.ending import money_of, refusal_lines
+    from tui.verbs.ending import refusal_lines
+    from tui.workers.end import prove
 
-    now = time.time()
-    answer = make_proof(
-        chain.roster,
-        chain.digests,
-        chain.copied,
-        chain.readback,
-        chain.load,
-        chain.metrics,
-        order.victim,
-        money_of(platform, now),
-        now,
-        verb=order.verb,
-    )
-    against = answer if not isinstance(answer, Proof) else ()
-    against += hold.against(Ledger(where.receipts).report(), order.victim)
-    if against or not isinstance(answer, Proof):
-        _say(args, [f"{order.verb} {order.victim.name}: REFUSED; nothing was done", *refusal_lines(against)])
-        if args.json:
-            print(
-                json.dumps({"kind": "refused", "refusals": [one.model_dump() for one in against]}, indent=1)
-            )
-        return None
-    return answer
+    answer = prove(end, chain, task.folder)
+    if isinstance(answer, Proof):
+        return answer
+    order = end.order
+    _say(args, [f"{order.verb} {order.victim.name}: REFUSED; nothing was done", *refusal_lines(answer)])
+    if args.json:
+        print(json.dumps({"kind": "refused", "refusals": [one.model_dump() for one in answer]}, indent=1))
+    return None
 
 
-def _approved(args: argparse.Namespace, where: Paths, proof: Proof, chain: Chain) -> Approval | None:
+def _approved(args: argparse.Namespace, proof: Proof, chain: Chain) -> Approval | None:
     """The plan, and the phrase from the keyboard. Raises Failure (exit 4) where there is no terminal."""
     from tui.custody.approval import approve, new_nonce, phrase, summary
     from tui.custody.keyboard import read_line, require_terminal
@@ -204,25 +131,13 @@ def _approved(args: argparse.Namespace, where: Paths, proof: Proof, chain: Chain
     return None
 
 
-async def _end(
-    args: argparse.Namespace, where: Paths, platform: Platform, order: Order, look: BoxLook, newer: Newer
-) -> int:
+async def _end(args: argparse.Namespace, end: End) -> int:
     """Carry the order out, or go on with it, and tell what became of it."""
-    from tui.custody.journal import Journal, journal_path
-    from tui.custody.outcome import Ending
-    from tui.custody.receipts import Ledger
-    from tui.platforms.control import NoControlPlane
-    from tui.verbs.ending import control_of, exit_of, outcome_lines
+    from tui.verbs.ending import exit_of, outcome_lines
 
-    control = control_of(platform, where)
-    ledger = Ledger(where.receipts)
-    with Journal.open(journal_path(where, order.victim), time.time) as journal:
-        if isinstance(control, NoControlPlane):
-            outcome = await _by_hand(args, journal, ledger, control, order, look, newer)
-        else:
-            told: Callable[[str], None] = lambda line: _say(args, [line])  # noqa: E731
-            ending = Ending(journal, ledger, control, look, newer, clock=time.time, told=told)
-            outcome = await ending.carry_out(order)
+    outcome = await end.carry_out(lambda line: _say(args, [line]))
+    if end.waits_for_word:
+        outcome = await _by_hand(args, end, outcome)
     if args.json:
         print(json.dumps({"digest": outcome.digest, **outcome.model_dump(mode="python")}, indent=1))
     else:
@@ -230,34 +145,20 @@ async def _end(
     return exit_of(outcome)
 
 
-async def _by_hand(
-    args: argparse.Namespace,
-    journal: Journal,
-    ledger: Ledger,
-    plane: NoControlPlane,
-    order: Order,
-    look: BoxLook,
-    newer: Newer,
-) -> Outcome:
-    """Where nobody but the operator can see the machine: begin, then ask for his word, now or next time."""
-    from tui.custody.by_hand import attest, begin
+async def _by_hand(args: argparse.Namespace, end: End, outcome: Outcome) -> Outcome:
+    """Where nobody but the operator can see the machine: ask for his word, now or next time."""
     from tui.verbs.ending import outcome_lines
 
-    command = plane.in_box if order.verb == "stop" else None
-    in_box = partial(look.in_box, command) if command else None
-    outcome = await begin(journal, ledger, plane, order, look, newer, clock=time.time, in_box=in_box)
-    if journal.standing(order.verb).sent is None:
-        return outcome
     _say(args, outcome_lines(outcome))
-    if command:
+    if end.by_hand is not None and end.in_box(end.by_hand):
         await asyncio.sleep(_AFTER_IN_BOX_S)
-    ssh = (await look()).ssh
+    ssh = (await end.look()).ssh
     _say(args, [safe(f"SSH says: {ssh}. That is a hint, not proof.")])
-    word = _ask_word(order.verb)
+    word = _ask_word(end.order.verb)
     if word is None:
         _say(args, [f"Look at the console, then say it here: rgt {args.verb} {args.name}"])
         return outcome
-    return attest(journal, ledger, order, word, ssh, clock=time.time)
+    return end.attest(word, ssh)
 
 
 def _ask_word(verb: Verb) -> Word | None:

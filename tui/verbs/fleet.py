@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tui.box.address import Address, parse_address
+from tui.custody.machine import trust_store
 from tui.fleet import fleet_file, settings
 from tui.fleet.paths import Paths, paths, shipped
 from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 from tui.verbs.changes import read_change
-from tui.verbs.identity import following, trust_store
+from tui.verbs.identity import following
 from tui.verbs.naming import run_word, unused, unused_name
 from tui.verbs.paste import read_paste
-
 from tui.verbs.unquoted import as_text
+
 Out = Callable[[str], None]
 Parsers = argparse._SubParsersAction  # the type argparse gives has no public name
 

@@ -26,8 +26,9 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _decide(args: argparse.Namespace, *, held: bool) -> int:
     from tui.custody import hold
+    from tui.custody.machine import known_victim
     from tui.custody.receipts import Ledger
-    from tui.verbs.ending import changing, instance_named, known_victim
+    from tui.verbs.ending import changing, instance_named
 
     where = changing(args)
     victim = known_victim(instance_named(args.name, where), where)

@@ -6,13 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tui.box.trust import TrustStore
-from tui.fleet.paths import Paths
 from tui.model.failure import Failure
-
-
-def trust_store(where: Paths) -> TrustStore:
-    """Where host keys are recorded."""
-    return TrustStore(where.state / "hostkeys", where.receipts)
 
 
 @contextlib.contextmanager

@@ -11,16 +11,14 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from tui.model.failure import Exit, Failure
+from tui.model.failure import Exit
 from tui.model.text import amount, safe
 
 if TYPE_CHECKING:
     from tui.box.transfer.meter import Progress
+    from tui.custody.errand import Errand
     from tui.custody.readback import Need
-    from tui.custody.ways import Source
-    from tui.model.custody import CopyReport, DigestReport, Gap, ReadbackReport, Refusal, Roster
-    from tui.model.instance import Instance
-    from tui.verbs.errand import Errand
+    from tui.model.custody import CopyReport, Gap, ReadbackReport, Refusal
     from tui.verbs.wiring import Dialer
 
 _SHOWN = 20
@@ -70,97 +68,36 @@ def _rate(text: str) -> int:
 
 
 async def _pull(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from tui.custody.bag import bag_name
-    from tui.custody.copy import copy_out
-    from tui.custody.places import copy_receipt, store_for
-    from tui.custody.receipts import Ledger
-    from tui.custody.stores.place import destination
+    from tui.custody.errand import errand
     from tui.fleet.paths import paths
-    from tui.verbs.errand import errand
+    from tui.workers.steps import copy_run
 
     task = errand(args.name, paths())
-    boxes = _boxes(task)
-    to = destination(args.to, boxes, Path.cwd())
-    roster, digests = _before(task)
-    connect = _dialer(task)
-    store = store_for(to, bag_name(roster.run, digests), connect, boxes, args.bwlimit)
     bar = _Lines("copied")
     try:
-        source = await _source(task, roster, connect, boxes.get(to.box), direct=not args.through_here)
-        report = await copy_out(
-            roster, digests, source, store, task.folder / "staging", cap=args.bwlimit, on_progress=bar.show
+        report = await copy_run(
+            task, _dialer(task), args.to, bar.show, cap=args.bwlimit, direct=not args.through_here
         )
     finally:
         bar.end()
-        await store.close()
-    task.records.save(report)
-    Ledger(task.where.receipts).append(copy_receipt(roster, digests, report))
     _print(args, report, copy_lines(report))
     return Exit.ATTENTION if report.refusals else Exit.FINE
 
 
 async def _readback(args: argparse.Namespace) -> int:
-    from tui.custody.places import consumer_for, readback_receipt, store_for
-    from tui.custody.readback import read_back
-    from tui.custody.receipts import Ledger
-    from tui.custody.stores.place import bag_of
+    from tui.custody.errand import errand
     from tui.fleet.paths import paths
     from tui.model.custody import CopyReport
-    from tui.verbs.errand import errand
+    from tui.workers.steps import read_run_back
 
     task = errand(args.name, paths())
-    roster, digests = _before(task)
-    copied = task.records.need(CopyReport, f"Make the copy first: rgt pull {task.spec.name} --to DEST.")
-    if copied.digests != digests.digest:
-        raise Failure(
-            f"The copy of {task.spec.name} is of other SHA-256 sums than the newest.",
-            means="It was not read.",
-            do=f"Copy what was hashed last: rgt pull {task.spec.name} --to DEST.",
-            code="chain-broken",
-        )
-    boxes, connect = _boxes(task), _dialer(task)
-    to, name = bag_of(copied.destination)
-    store = store_for(to, name, connect, boxes)
-    consumer = consumer_for(args.on, connect, boxes, task.folder)
     bar = _Lines("read")
-    kept = False
     try:
-        report = await read_back(
-            copied, roster.victim, store, consumer, on_need=_say_need, on_progress=bar.show
-        )
-        kept = not report.refusals and not any(one.code == "restored-in-turns" for one in report.gaps)
+        report = await read_run_back(task, _dialer(task), args.on, _say_need, bar.show)
     finally:
         bar.end()
-        await consumer.close(keep=kept)
-        await store.close()
-    task.records.save(report)
-    Ledger(task.where.receipts).append(readback_receipt(roster, digests, copied, report))
-    _print(args, report, readback_lines(report, copied))
+    _print(args, report, readback_lines(report, task.records.need(CopyReport, "")))
     return Exit.ATTENTION if report.refusals else Exit.FINE
-
-
-def _before(task: Errand) -> tuple[Roster, DigestReport]:
-    """The links before the copy, which belong together. Raises Failure."""
-    from tui.model.custody import DigestReport, Roster
-
-    digests = task.records.need(DigestReport, f"Hash the run first: rgt digest {task.spec.name}.")
-    roster = task.records.find(Roster, digests.roster)
-    newest = task.records.need(Roster, f"Take it first: rgt roster {task.spec.name}.")
-    if roster is None or roster.digest != newest.digest:
-        raise Failure(
-            f"{task.spec.name} was hashed for another roster than the newest.",
-            do=f"Hash it again: rgt digest {task.spec.name}.",
-            code="chain-broken",
-        )
-    return roster, digests
-
-
-def _boxes(task: Errand) -> dict[str, Instance]:
-    from tui.fleet import settings
-
-    return {one.name: one for one in settings.load(task.where.fleet_file).instances}
 
 
 def _dialer(task: Errand) -> Dialer:
@@ -168,33 +105,6 @@ def _dialer(task: Errand) -> Dialer:
     from tui.verbs.wiring import dialer
 
     return dialer(task.where, asker=TerminalAsker())
-
-
-async def _source(
-    task: Errand, roster: Roster, connect: Dialer, target: Instance | None, *, direct: bool
-) -> Source:
-    """The box of the run, which must be the one that the roster was taken of."""
-    from tui.custody.places import dial_to, direct_route
-    from tui.custody.ways import Source
-    from tui.verbs.errand import same_machine, victim_of
-    from tui.verbs.identity import trust_store
-
-    transport = await connect(task.instance)
-    try:
-        same_machine(roster.victim, await victim_of(task.instance, transport))
-    finally:
-        await transport.close()
-    route = None
-    if direct and target is not None:
-        await _met(connect, target)
-        route = await direct_route(task.instance, target, trust_store(task.where))
-    return Source(task.instance.name, dial_to(connect, task.instance), route, own_rclone=direct)
-
-
-async def _met(connect: Dialer, target: Instance) -> None:
-    """Connect once, so that the target's key is on record before another box is told of it."""
-    transport = await connect(target)
-    await transport.close()
 
 
 def _say_need(need: Need) -> None:

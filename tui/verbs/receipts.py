@@ -71,6 +71,7 @@ def _print_chain(report: ChainReport) -> None:
 
 
 def _evidence(args: argparse.Namespace) -> int:
+    from tui.custody.errand import errand
     from tui.custody.evidence import Links, index
     from tui.custody.receipts import verify_chain
     from tui.custody.records import records
@@ -84,7 +85,6 @@ def _evidence(args: argparse.Namespace) -> int:
         ReadbackReport,
         Roster,
     )
-    from tui.verbs.errand import errand
 
     where = paths()
     # The records outlive the box: a run that left the fleet file is still to be found by its name.

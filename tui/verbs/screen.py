@@ -123,7 +123,7 @@ async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None
 
 def _shell_argv(box: str, where: Paths) -> list[str]:
     from tui.box.system_ssh import ssh_argv
-    from tui.verbs.identity import trust_store
+    from tui.custody.machine import trust_store
 
     return ssh_argv(instance_named(box, where), trust_store(where))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tui.box.connect import Connector
 from tui.box.secrets import Asker, NoAsker
+from tui.custody.machine import trust_store
 from tui.fleet import settings
 from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths
@@ -17,7 +18,6 @@ from tui.fleet.store import Store
 from tui.model.command import CommandRecord
 from tui.model.event import CommandRan
 from tui.model.instance import Instance
-from tui.verbs.identity import trust_store
 from tui.workers.box import BoxTransport, Pace
 from tui.workers.local_box import LocalBox
 from tui.workers.secrets import StoreAsker

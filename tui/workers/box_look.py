@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from tui.box.local import on_this_computer
 from tui.box.transport import Transport
 from tui.custody.by_hand import run_in_box
-from tui.custody.leftovers import Decision
+from tui.custody.decisions import decided
+from tui.custody.errand import Errand
+from tui.custody.machine import victim_of
+from tui.custody.moments import moment
 from tui.custody.order import Before
 from tui.custody.preflight import compared, idle, unreached
 from tui.custody.roster import Wanted, take_roster
@@ -17,10 +20,7 @@ from tui.fleet.paths import Paths
 from tui.model.custody import Roster
 from tui.model.failure import Failure
 from tui.model.instance import Instance
-from tui.verbs.errand import Errand, moment, victim_of
-from tui.verbs.terminal_asker import TerminalAsker
-from tui.verbs.wiring import dialer
-from tui.workers.box import BoxTransport
+from tui.workers.box import Dial
 from tui.workers.once import take
 
 
@@ -34,13 +34,14 @@ class BoxLook:
 
     where: Paths
     instance: Instance
+    dial: Dial
     errand: Errand | None = None
     proven: Roster | None = None
 
     async def __call__(self) -> Before:
         """Is it idle, and still what was proven? Whatever goes wrong means that nobody knows."""
         try:
-            transport = await self._connect()
+            transport = await self.dial(self.instance)
         except (Failure, TimeoutError) as error:
             return unreached(error if isinstance(error, Failure) else f"{self.instance.name}: {error}")
         try:
@@ -52,14 +53,11 @@ class BoxLook:
 
     async def in_box(self, command: str) -> str:
         """Send the verb on the box itself; what came of it, in words. Raises Failure: it was not reached."""
-        transport = await self._connect()
+        transport = await self.dial(self.instance)
         try:
             return await run_in_box(transport, command)
         finally:
             await transport.close()
-
-    async def _connect(self) -> BoxTransport:
-        return await dialer(self.where, asker=TerminalAsker())(self.instance)
 
     async def _look(self, transport: Transport) -> Before:
         runs = tuple(r for r in settings.load(self.where.fleet_file).runs if r.box == self.instance.name)
@@ -69,18 +67,13 @@ class BoxLook:
         if self.errand is None or self.proven is None:
             return before
         proven = self.proven
-        decisions = {
-            one.group: Decision(one.decision, one.reason)
-            for one in proven.leftovers
-            if one.decision is not None
-        }
         now = await take_roster(
             transport,
             Wanted(proven.run, proven.root, self.errand.table),
             await victim_of(self.instance, transport),
             proven.verb,
             proven.tiers,
-            decisions,
-            moment(),
+            decided(self.errand.folder, proven),
+            moment(time.time()),
         )
         return compared(before, proven, now)

@@ -1,19 +1,18 @@
-"""What every verb of the custody chain begins with: the run, its box, its folder, its records."""
+"""What every step of the custody chain begins with: the run, its box, its folder, its records."""
 
 from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from tui.box.transport import Script, Transport
+from tui.box.transport import Transport
 from tui.custody.box_looks import real_folders
 from tui.custody.records import Records, custody_folder, records, write_file
 from tui.custody.table import read_table
 from tui.fleet import settings
 from tui.fleet.paths import Paths
-from tui.model.custody import Moment, Roster, Victim
+from tui.model.custody import Roster
 from tui.model.custody_table import CustodyTable
 from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
@@ -138,58 +137,3 @@ def _fixed_folder(pattern: str) -> str:
             break
         parts.append(part)
     return "/".join(parts) or ("/" if pattern.startswith("/") else ".")
-
-
-async def victim_of(instance: Instance, transport: Transport) -> Victim:
-    """The machine at the other end, by everything that names it. Raises LinkLost, TimeoutError."""
-    text = "cat /proc/sys/kernel/random/boot_id 2>/dev/null; exit 0"
-    done = await transport.run(Script(text, why="which boot of the box this is"))
-    endpoint = instance.endpoint
-    address = ""
-    if endpoint is not None:
-        user = f"{endpoint.user}@" if endpoint.user else ""
-        address = f"{user}{endpoint.host}" + (f":{endpoint.port}" if endpoint.port else "")
-    host_key = getattr(transport, "host_key", None)
-    return Victim(
-        name=instance.name,
-        platform=instance.platform,
-        instance_id=instance.instance_id,
-        account=instance.account,
-        endpoint=address,
-        host_key=host_key or instance.host_key,
-        boot_id=done.stdout.decode("ascii", "replace").strip() or None,
-    )
-
-
-def same_machine(before: Victim, now: Victim) -> Victim:
-    """The machine as it is now, where it is the one a roster was taken of.
-
-    A restart gives it another address and another boot id, and it stays the same machine.
-
-    Raises:
-        Failure: it is another one.
-    """
-    unlike = [
-        word
-        for word, was, is_now in (
-            ("provider's id", before.instance_id, now.instance_id),
-            ("account", before.account, now.account),
-            ("host key", before.host_key, now.host_key),
-            ("platform", before.platform, now.platform),
-            ("name", before.name, now.name),
-        )
-        if was != is_now
-    ]
-    if unlike:
-        raise Failure(
-            f"This is not the machine that the roster was taken of: another {' and '.join(unlike)}.",
-            means="What was seen there says nothing about this one.",
-            do=f"Take a new roster: rgt roster {now.name}.",
-            code="other-machine",
-        )
-    return now
-
-
-def moment(at: datetime | None = None) -> Moment:
-    """Now, in UTC, to the second."""
-    return (at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
