@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from tui.model.custody import Victim
 from tui.model.failure import Exit, Failure
+from tui.model.instance import Endpoint
 
 State = Literal["starting", "running", "stopping", "stopped", "destroying", "gone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What something costs an hour.
+
+    Attributes:
+        per_hour: None where nobody tells; that is never shown as 0.
+        source: where the figure is from, in words.
+    """
+
+    per_hour: float | None
+    currency: str
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +36,12 @@ class Machine:
         created_at: as the platform writes it. An id with another date is another machine.
         volumes: ids of disks that are its own.
         said: the platform's own word for the state.
+        endpoint: where SSH answers now; it moves with each power cycle. None: not told, or not up yet.
+        price: what it costs in the state it is in; None: not told here (`describe` may tell it).
+        gpu: its accelerators in words, empty where not told.
+        since, stopped_at, ends_at: seconds since the epoch; when the meter started, when it was stopped,
+            when the contract ends.
+        notes: what the operator should know of it, a sentence each.
     """
 
     id: str
@@ -28,6 +50,13 @@ class Machine:
     created_at: str | None = None
     volumes: tuple[str, ...] = ()
     said: str = ""
+    endpoint: Endpoint | None = None
+    price: Price | None = None
+    gpu: str = ""
+    since: float | None = None
+    stopped_at: float | None = None
+    ends_at: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +120,115 @@ class ControlPlane(Protocol):
 
     async def destroy(self, victim: Victim) -> str:
         """Ask once for the deletion; what was answered, in words. An answer is no proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What is left to spend.
+
+    Attributes:
+        amount: None where the platform does not tell.
+        per_hour: what the platform itself says that everything costs an hour, storage and all.
+        why: where the figure is from, or why there is none.
+    """
+
+    amount: float | None
+    currency: str
+    per_hour: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that can be rented.
+
+    Attributes:
+        id: what a request names it by.
+        price: of the whole machine, all its accelerators.
+        regions: where it is to be had now; empty where that is not told.
+        available: None where stock is not told.
+        spot: can be taken away.
+        facts: further figures worth a look, in words.
+    """
+
+    id: str
+    gpu: str
+    gpus: int
+    price: Price
+    regions: tuple[str, ...] = ()
+    available: bool | None = None
+    spot: bool = False
+    gpu_memory_gb: float | None = None
+    disk_gb: float | None = None
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the operator wants to rent.
+
+    Attributes:
+        name: ``<project>-<purpose>-<date>``, so that nobody wonders later what it was for.
+        image: container or machine image in the platform's own words; None: its default, where it has one.
+        gpus: how many, where an offer is for one and can be multiplied; None: as offered.
+        ssh_key: name of a key at the platform, where a request must name one.
+        region: one of the offer's.
+        more: further keys of the request's body, as the platform spells them.
+    """
+
+    name: str
+    offer: Offer
+    image: str | None = None
+    gpus: int | None = None
+    disk_gb: int | None = None
+    ssh_key: str | None = None
+    region: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """Exactly what will be sent to rent a machine: what is shown is what is sent."""
+
+    platform: str
+    method: str
+    path: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A machine was asked for. `id` is None where the answer named none; the list then has to tell."""
+
+    id: str | None
+    said: str
+
+
+class ApiRetired(VerbRefused):
+    """The interface itself is gone (410). That says nothing whatever about a machine."""
+
+
+class Provider(ControlPlane, Protocol):
+    """A control plane of a vendor: everything that it can be asked."""
+
+    @property
+    def lists_all(self) -> bool:
+        """The list tells prices and endpoints; otherwise only `describe` does."""
+
+    async def start(self, victim: Victim) -> str:
+        """Ask once for the start. Endpoint, host key and price may be others afterwards."""
+
+    async def balance(self) -> Balance:
+        """What is left to spend."""
+
+    async def offers(self) -> tuple[Offer, ...]:
+        """What can be rented, cheapest first."""
+
+    def request(self, wish: Wish) -> CreateRequest:
+        """The request that a wish becomes. Raises Failure where the wish lacks something."""
+
+    async def create(self, request: CreateRequest) -> Created:
+        """Send it once. NoAnswer: a machine may exist and bill; the list has to tell."""
 
 
 @dataclass(frozen=True, slots=True)
