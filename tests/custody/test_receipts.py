@@ -31,6 +31,7 @@ from tui.model.custody import Gap, Place, Refusal, Victim
 from tui.model.failure import Failure
 
 GOLDEN = Path(__file__).parents[1] / "cases" / "receipts-v1"
+GOLDEN_LINKS = GOLDEN.with_name("receipts-v1-links")
 VICTIM = Victim(name="done-01", platform="autodl", instance_id="pro-1a2b", account="me")
 
 
@@ -239,6 +240,31 @@ def test_receipts_of_version_1_verify_for_ever() -> None:
     copied = report.receipts[2].receipt
     assert copied.evidence[0].sha256 == "sha256:" + "3b" * 32
     assert report.receipts[3].receipt.refusals[0].path == "ckpt/na\udcffme.pt"
+
+
+def test_receipts_of_every_link_verify_for_ever() -> None:
+    """Written when roster, digests and verdicts got receipts of their own; in the form of version 1."""
+    report = verify_chain(GOLDEN_LINKS)
+    assert report.first_bad is None
+    assert report.head == (GOLDEN_LINKS / "head.txt").read_text().strip()
+    told = [(one.receipt.act, one.receipt.result) for one in report.receipts]
+    assert told == [
+        ("roster", "passed"),
+        ("digest-report", "passed"),
+        ("copy-report", "passed"),
+        ("readback-report", "passed"),
+        ("load-report", "passed"),
+        ("metric-report", "passed"),
+        ("copy-report", "passed"),
+        ("load-report", "refused"),
+        ("destroy", "proven"),
+    ]
+    anchored = {one.name: one.sha256 for one in report.receipts[1].receipt.subjects}
+    assert anchored["manifest-sha256.txt"] == "sha256:" + hashlib.sha256(b"manifest").hexdigest()
+    assert report.receipts[7].receipt.refusals[0].path == "ckpt/na\udcffme.pt"
+    assert [one.name for one in report.receipts[8].receipt.subjects][3:] == [
+        "roster", "digests", "copied", "readback", "load", "metrics"
+    ]  # fmt: skip
 
 
 def test_a_receipt_of_a_later_version_is_said_to_be_one() -> None:

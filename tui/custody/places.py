@@ -11,12 +11,10 @@ from tui.box.transfer.line import BulkTransport, Dial
 from tui.box.trust import TrustStore
 from tui.custody.consumers import BoxConsumer, HereConsumer
 from tui.custody.direct import DirectRoute
-from tui.custody.statement import Receipt, about, consumer_of, copy_evidence
 from tui.custody.stores.box import BoxStore
 from tui.custody.stores.path import PathStore
 from tui.custody.stores.place import Destination
 from tui.custody.stores.rclone import RcloneStore
-from tui.model.custody import CopyReport, DigestReport, ReadbackReport, Roster
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 
@@ -75,45 +73,3 @@ async def direct_route(source: Instance, target: Instance, trust: TrustStore) ->
     if pin is None or route.jumps or route.proxy_command is not None or not route.user:
         return None
     return DirectRoute(source.name, target.name, route.host, route.port, route.user, pin.public_key)
-
-
-# --- receipts ---------------------------------------------------------------------------------------------
-
-
-def copy_receipt(roster: Roster, digests: DigestReport, copied: CopyReport) -> Receipt:
-    """What a pull came to, with the keys that were let in for it."""
-    keys = [
-        f"Single-use key {one.fingerprint} of {one.source}: let in by {one.target} at {one.admitted_at}, "
-        + (f"gone at {one.removed_at}." if one.removed_at else "perhaps still there.")
-        for one in copied.admissions
-    ]
-    return Receipt(
-        act="copy-report",
-        result="refused" if copied.refusals else "passed",
-        at=copied.finished_at,
-        subjects=(about(copied, "copy report"), about(digests, "digest report")),
-        victim=roster.victim,
-        run=roster.run,
-        detail=" ".join([f"{len(copied.files)} files, {copied.route}.", *keys]),
-        evidence=() if copied.refusals else (copy_evidence(digests, copied),),
-        refusals=copied.refusals,
-        gaps=copied.gaps,
-    )
-
-
-def readback_receipt(
-    roster: Roster, digests: DigestReport, copied: CopyReport, readback: ReadbackReport
-) -> Receipt:
-    """What a readback came to."""
-    return Receipt(
-        act="readback-report",
-        result="refused" if readback.refusals else "passed",
-        at=readback.finished_at,
-        subjects=(about(readback, "readback report"), about(copied, "copy report")),
-        victim=roster.victim,
-        run=roster.run,
-        detail=f"Read by {consumer_of(readback)}.",
-        evidence=() if readback.refusals else (copy_evidence(digests, copied, readback),),
-        refusals=readback.refusals,
-        gaps=readback.gaps,
-    )

@@ -66,7 +66,7 @@ async def _roster(args: argparse.Namespace) -> int:
     from tui.custody.moments import moment
     from tui.fleet.paths import paths
     from tui.model.custody import Roster
-    from tui.workers.steps import keep, look_for_roster
+    from tui.workers.steps import keep_roster, look_for_roster
 
     task = errand(args.name, paths(), args.job)
     said = {group: Decision("scrap", args.reason) for group in args.scrap}
@@ -75,7 +75,7 @@ async def _roster(args: argparse.Namespace) -> int:
     roster = await look_for_roster(task, _dialer(task), args.verb, decisions, root=args.root)
     _check_decisions(roster, args)
     record(task.folder, said, moment(time.time()))
-    await keep(task, roster)
+    await keep_roster(task, roster)
     if args.json:
         print(json.dumps({"digest": roster.digest, **roster.model_dump(mode="python")}, indent=1))
     else:

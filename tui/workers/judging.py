@@ -18,10 +18,12 @@ from tui.checkpoints.examine import Options, examine_tree, listed
 from tui.checkpoints.jailer import Jail
 from tui.custody.errand import Errand, errand
 from tui.custody.judged import load_report, metric_report
+from tui.custody.link_receipts import load_receipt, metric_receipt
 from tui.custody.metrics import verify_metrics
 from tui.custody.moments import moment
+from tui.custody.receipts import Ledger
 from tui.fleet.paths import Paths
-from tui.model.custody import LoadReport, MetricReport, ReadbackReport
+from tui.model.custody import LoadReport, MetricReport, ReadbackReport, Roster
 from tui.model.failure import Exit, Failure
 
 PHASES = ("load", "metrics")
@@ -39,6 +41,7 @@ def judge(
         Failure: nothing was read back yet, or not to this computer.
     """
     name = task.spec.name
+    roster = task.records.need(Roster, f"Take it first: rgt roster {name}.")
     readback = task.records.need(ReadbackReport, f"Read the copy back first: rgt readback {name}.")
     folder = restored(readback, name)
     done, total = 0, sum(one.size for one in readback.files)
@@ -55,9 +58,12 @@ def judge(
         found = examine_tree(listed(str(folder)), Options(jail=jail, digests=True, progress=count))
     loaded = load_report(readback, found, moment(time.time()))
     task.records.save(loaded)
+    ledger = Ledger(task.where.receipts)
+    ledger.append(load_receipt(roster, loaded))
     told("metrics", 0, total)
     measured = metric_report(loaded, verify_metrics(folder, task.table), moment(time.time()))
     task.records.save(measured)
+    ledger.append(metric_receipt(roster, measured))
     return loaded, measured
 
 

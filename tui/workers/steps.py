@@ -15,21 +15,16 @@ from tui.custody.digest import HashProgress, digest_on_box
 from tui.custody.digest_journal import DigestJournal, binding
 from tui.custody.errand import Errand, folder_of
 from tui.custody.leftovers import Decision
+from tui.custody.link_receipts import copy_receipt, digest_receipt, readback_receipt, roster_receipt
 from tui.custody.machine import same_machine, trust_store, victim_of
 from tui.custody.manifest import MANIFEST
 from tui.custody.moments import moment
-from tui.custody.places import (
-    consumer_for,
-    copy_receipt,
-    dial_to,
-    direct_route,
-    readback_receipt,
-    store_for,
-)
+from tui.custody.places import consumer_for, dial_to, direct_route, store_for
 from tui.custody.readback import Need, read_back
 from tui.custody.receipts import Ledger
 from tui.custody.records import write_file
 from tui.custody.roster import Wanted, take_roster
+from tui.custody.statement import Receipt
 from tui.custody.stores.place import bag_of, destination
 from tui.custody.tiers import tiers_of
 from tui.custody.ways import Source
@@ -50,6 +45,17 @@ async def keep(task: Errand, record: R) -> R:
     """Store a record. In a thread: a hundred thousand files are megabytes of JSON. Raises Failure."""
     await asyncio.to_thread(task.records.save, record)
     return record
+
+
+async def keep_roster(task: Errand, roster: Roster) -> None:
+    """Store a roster, and what was decided in it as a receipt. Raises Failure."""
+    await keep(task, roster)
+    await receipted(task, roster_receipt(roster))
+
+
+async def receipted(task: Errand, receipt: Receipt) -> None:
+    """Add a receipt to the ledger. In a thread: it may wait for another rgt. Raises Failure."""
+    await asyncio.to_thread(Ledger(task.where.receipts).append, receipt)
 
 
 # --- roster -----------------------------------------------------------------------------------------------
@@ -115,6 +121,7 @@ async def hash_on_box(
     if store:
         await asyncio.to_thread(write_file, task.folder / MANIFEST, manifest)
         await keep(task, report)
+        await receipted(task, digest_receipt(roster, report, task.folder / MANIFEST))
     return report
 
 
@@ -166,7 +173,7 @@ async def copy_run(
     finally:
         await store.close()
     await keep(task, report)
-    Ledger(task.where.receipts).append(copy_receipt(roster, digests, report))
+    await receipted(task, copy_receipt(roster, digests, report))
     return report
 
 
@@ -235,5 +242,5 @@ async def read_run_back(
         await consumer.close(keep=kept)
         await store.close()
     await keep(task, report)
-    Ledger(task.where.receipts).append(readback_receipt(roster, digests, copied, report))
+    await receipted(task, readback_receipt(roster, digests, copied, report))
     return report
