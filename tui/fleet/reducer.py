@@ -20,16 +20,20 @@ from tui.model.event import (
     LogStateChanged,
     Looked,
     Notice,
+    OpenEndsRead,
     ProgressRead,
     Searched,
     SecretAsked,
+    TeardownChanged,
     TelemetryTaken,
     WatchHeld,
 )
 from tui.model.instance import LinkState
 from tui.model.look import LookAnswer
 from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
+from tui.model.teardown import OpenEnd
 from tui.model.telemetry import Telemetry
+from tui.model.text import SafeText
 
 MAX_COMMANDS = 500
 MAX_NOTICES = 100
@@ -74,7 +78,7 @@ def _subjects(snapshot: FleetSnapshot, events: Iterable[Event]) -> frozenset[str
     runs: set[str] = set()
     for event in events:
         match event:
-            case FleetChanged():
+            case FleetChanged() | OpenEndsRead():
                 return None
             case LinkChanged(box) | TelemetryTaken(box):
                 boxes.add(box)
@@ -142,6 +146,11 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
         case Searched(result):
             kept = tuple(s for s in snapshot.searches if s.run != result.run)
             return replace(snapshot, searches=(*kept[-(MAX_SEARCHES - 1) :], result))
+        case TeardownChanged(box, view):
+            others = tuple(t for t in snapshot.teardowns if t.box != box)
+            return replace(snapshot, teardowns=others if view is None else (*others, view))
+        case OpenEndsRead(ends):
+            return replace(snapshot, open_ends=ends)
         case Notice():
             return replace(snapshot, notices=(*snapshot.notices[-(MAX_NOTICES - 1) :], event))
     return snapshot  # log lines go to the log buffers, not into the snapshot
@@ -237,6 +246,8 @@ def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[st
         _judged_run(r, by_name.get(r.spec.box), now, rules) if meant(r.spec.box) else r for r in snapshot.runs
     )
     wanting: dict[str, list[Attention]] = {}
+    for end in snapshot.open_ends:
+        wanting.setdefault(end.box, []).append(_unfinished(end))
     for run in runs:
         wanting.setdefault(run.spec.box, []).extend(run.attention)
     boxes = tuple(
@@ -245,6 +256,11 @@ def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[st
     if _identical(runs, snapshot.runs) and _identical(boxes, snapshot.boxes):
         return snapshot
     return replace(snapshot, runs=runs, boxes=boxes)
+
+
+def _unfinished(end: OpenEnd) -> Attention:
+    """A verb that was begun and whose end nobody has seen: the box may still bill."""
+    return Attention("attention", SafeText("your word" if end.by_hand else "end unseen"), end.text)
 
 
 def _judged_run(run: RunView, box: BoxView | None, now: float, rules: Rules) -> RunView:

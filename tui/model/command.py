@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tui.model.run import RunSpec
 from tui.model.text import SafeText
@@ -149,6 +149,85 @@ class SurveyStorage:
     mount: str
 
 
+@dataclass(frozen=True, slots=True)
+class StartTeardown:
+    """Open the end of a box, or go on where it was left. Nothing is destroyed by it.
+
+    Attributes:
+        run: whose files must survive; None for a stop that loses nothing.
+    """
+
+    box: str
+    run: str | None
+    verb: Literal["stop", "destroy"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveTeardown:
+    """Nobody looks at it any more; work that runs goes on."""
+
+    box: str
+
+
+@dataclass(frozen=True, slots=True)
+class HaltTeardown:
+    """End the work that runs now. What it has done is kept, and it can be gone on with."""
+
+    box: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecideLeftovers:
+    """Keep groups of files that are not on the roster, or give them up."""
+
+    box: str
+    groups: tuple[str, ...]
+    word: Literal["keep", "scrap"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseDestination:
+    """Where the durable copy goes: a folder, ``BOX:FOLDER`` or ``rclone:REMOTE:FOLDER``."""
+
+    box: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GoOnOver:
+    """The operator's reason to go on over what a step warns of; it stands in the proof and the receipt."""
+
+    box: str
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedoStep:
+    """Make a step of a teardown again, and so those after it."""
+
+    box: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivePhrase:
+    """What was typed, exactly, and the digest of the proof that was on the screen then."""
+
+    box: str
+    typed: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveWord:
+    """What the operator says the provider's console shows."""
+
+    box: str
+    word: Literal["gone", "stopped", "there", "unsure"]
+
+
 Command: TypeAlias = (
     ProbeNow
     | ReconnectNow
@@ -163,6 +242,15 @@ Command: TypeAlias = (
     | OpenForward
     | CloseForward
     | ViewAt
+    | StartTeardown
+    | LeaveTeardown
+    | HaltTeardown
+    | DecideLeftovers
+    | ChooseDestination
+    | GoOnOver
+    | RedoStep
+    | GivePhrase
+    | GiveWord
     | Diagnose
     | TakeLook
     | SurveyStorage

@@ -12,6 +12,7 @@ from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec
 from tui.model.storage import Ladder
+from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText
 
@@ -145,6 +146,21 @@ class LadderMade:
     ladder: Ladder
 
 
+@dataclass(frozen=True, slots=True)
+class TeardownChanged:
+    """A teardown went on. `view` is None when it is closed."""
+
+    box: str
+    view: TeardownView | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEndsRead:
+    """Every verb on record that was begun and is not settled."""
+
+    ends: tuple[OpenEnd, ...]
+
+
 Event: TypeAlias = (
     FleetChanged
     | LinkChanged
@@ -160,6 +176,8 @@ Event: TypeAlias = (
     | WatchHeld
     | ForwardChanged
     | Notice
+    | TeardownChanged
+    | OpenEndsRead
     | Diagnosed
     | Looked
     | LadderMade

@@ -11,6 +11,7 @@ from tui.model.log import LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.storage import Ladder
+from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import SafeText
 
@@ -116,6 +117,8 @@ class FleetSnapshot:
     commands: tuple[CommandRecord, ...] = ()  # newest last, at most 500
     notices: tuple[Notice, ...] = ()  # newest last, at most 100
     searches: tuple[SearchResult, ...] = ()
+    teardowns: tuple[TeardownView, ...] = ()  # one a box at most
+    open_ends: tuple[OpenEnd, ...] = ()
     problems: tuple[SafeText, ...] = ()
     dropped: int = 0
     started: bool = field(default=False)  # the fleet file has been read
@@ -125,6 +128,9 @@ class FleetSnapshot:
 
     def run(self, name: str) -> RunView | None:
         return next((r for r in self.runs if r.spec.name == name), None)
+
+    def teardown(self, box: str) -> TeardownView | None:
+        return next((t for t in self.teardowns if t.box == box), None)
 
     def runs_on(self, box: str) -> tuple[RunView, ...]:
         return tuple(r for r in self.runs if r.spec.box == box)
