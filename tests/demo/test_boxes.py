@@ -191,7 +191,6 @@ async def test_a_finished_run_is_sealed_with_all_it_made(
     assert held == {
         "train",
         "config",
-        "ckpt-0001",
         "ckpt-0002",
         "ckpt-0003",
         "predictions",

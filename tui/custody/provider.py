@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui.custody.by_hand import IN_BOX
+from tui.custody.outcome import Pace
 from tui.custody.proof import Money
 from tui.fleet import profiles
 from tui.fleet.money import spent
@@ -16,6 +17,7 @@ from tui.fleet.profiles import plain_facts
 from tui.model.custody import Verb
 from tui.model.instance import Instance
 from tui.model.text import safe
+from tui.platforms import simulated
 from tui.platforms.control import ControlPlane, NoControlPlane
 from tui.platforms.find import Wanted, plane_for
 
@@ -102,6 +104,11 @@ def control_of(platform: Platform, where: Paths) -> ControlPlane | NoControlPlan
         in_box=platform.in_box,
     )
     return plane_for(Wanted(platform.instance, platform.facts, where), by_hand)
+
+
+def pace_of(control: ControlPlane) -> Pace:
+    """How patiently the truth is read there. What is simulated shows it in seconds, in as many looks."""
+    return Pace(every_s=1.0) if control.platform == simulated.PLATFORM else Pace()
 
 
 def money_of(platform: Platform, now: float) -> Money:

@@ -239,6 +239,7 @@ def finish(model: Model, samples: list[Sample], out: Path) -> None:
     metrics = {"accuracy": round(accuracy, 6), "nll": round(nll, 6), "samples": len(samples)}
     write_atomically(out / "metrics.json", lambda part: write_text(part, json.dumps(metrics, indent=1)))
     write_atomically(out / f"best{model.suffix}", lambda part: model.save(part, -1))
+    prune(out, model.suffix, keep=2)
 
 
 def write_figures(folder: Path, epoch: int, step: int, count: int, cap: FileCap | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tui.custody.machine import known_victim
 from tui.custody.order import Newer, Order
 from tui.custody.outcome import Ending, Pace
 from tui.custody.proof import Chain, make_proof
-from tui.custody.provider import Platform, control_of, money_of
+from tui.custody.provider import Platform, control_of, money_of, pace_of
 from tui.custody.receipts import Ledger
 from tui.custody.records import Records
 from tui.custody.statement import copy_evidence
@@ -49,6 +49,7 @@ class End:
 
     Attributes:
         newer: says whether a step of a proof's chain was made again since.
+        pace: how patiently the truth is read; by default as befits the platform.
     """
 
     where: Paths
@@ -56,7 +57,7 @@ class End:
     order: Order
     look: BoxLook
     newer: Newer = _nothing_newer
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace | None = None
     clock: Callable[[], float] = time.time
 
     @property
@@ -100,7 +101,7 @@ class End:
             if not isinstance(control, NoControlPlane):
                 ending = Ending(
                     journal, ledger, control, self.look, self.newer,
-                    clock=self.clock, told=told, pace=self.pace,
+                    clock=self.clock, told=told, pace=self.pace or pace_of(control),
                 )  # fmt: skip
                 return await ending.carry_out(self.order)
             command = self.in_box(control)
