@@ -56,7 +56,6 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         if not run.exists():
             made = Job.model_validate({"name": "r", "project": "p", **job})
             await lay_down(LocalTransport(), str(run), plan_files(made, Where(str(run))))
-            (run / "src").mkdir()
         begun.append(Begun(shell, run))
         return begun[-1]
 
@@ -85,7 +84,7 @@ async def test_a_chain_ends_with_its_artifact_and_a_marker_for_each_stage(begin:
             {"name": "say", "run": ["printf", "<%s>\\n", *words]},
             {
                 "name": "write",
-                "run": ["sh", "-c", "echo x >../out.json; env >../env"],
+                "run": ["sh", "-c", "echo x >out.json; env >env"],
                 "artifact": "out.json",
             },
         ],
@@ -106,9 +105,7 @@ async def test_a_chain_ends_with_its_artifact_and_a_marker_for_each_stage(begin:
 async def test_a_second_attempt_is_refused_while_the_first_lives_and_goes_on_after_it(
     begin: Begin, shell: str
 ) -> None:
-    first = await begin(
-        shell, run=["sh", "-c", "[ -e ../go ] && echo y >../out || exec sleep 60"], finish="out"
-    )
+    first = await begin(shell, run=["sh", "-c", "[ -e go ] && echo y >out || exec sleep 60"], finish="out")
     truth = await first.until(lambda truth: truth.child is not None)
     assert truth.alive
     second = await begin(shell)
@@ -135,7 +132,7 @@ async def test_a_second_attempt_is_refused_while_the_first_lives_and_goes_on_aft
         ("exit 3", 3, "failed"),
         ("kill -KILL $$", 137, "failed"),
         ("exit 0", 75, "failed"),
-        ("echo old >../out; touch -d 2001-01-01 ../out", 75, "failed"),
+        ("echo old >out; touch -d 2001-01-01 out", 75, "failed"),
     ],
 )
 async def test_how_it_ended_is_recorded(begin: Begin, shell: str, word: str, status: int, state: str) -> None:
@@ -149,7 +146,7 @@ async def test_how_it_ended_is_recorded(begin: Begin, shell: str, word: str, sta
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_a_term_is_passed_on_to_a_job_that_saves_and_is_no_finish(begin: Begin, shell: str) -> None:
-    saves = "trap 'echo saved >../saved; exit 0' TERM; while :; do sleep 0.1; done"
+    saves = "trap 'echo saved >saved; exit 0' TERM; while :; do sleep 0.1; done"
     one = await begin(shell, run=["sh", "-c", saves])
     await one.until(lambda truth: truth.child is not None)
     time.sleep(0.3)
@@ -163,7 +160,7 @@ async def test_a_term_is_passed_on_to_a_job_that_saves_and_is_no_finish(begin: B
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_a_hang_up_does_not_end_it(begin: Begin, shell: str) -> None:
     one = await begin(
-        shell, run=["sh", "-c", "while [ ! -e ../go ]; do sleep 0.1; done; echo x >../out"], finish="out"
+        shell, run=["sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; echo x >out"], finish="out"
     )
     truth = await one.until(lambda truth: truth.child is not None)
     assert truth.child is not None
@@ -176,7 +173,7 @@ async def test_a_hang_up_does_not_end_it(begin: Begin, shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_a_stage_is_not_begun_without_the_room_it_needs(begin: Begin, shell: str) -> None:
-    one = await begin(shell, run=["touch", "../ran"], resources={"disk": "900 TB"})
+    one = await begin(shell, run=["touch", "ran"], resources={"disk": "900 TB"})
     assert one.wait() == 74
     truth = await look(LocalTransport(), str(one.run))
     assert truth.end["reason"] == "disk-gate"

@@ -46,10 +46,17 @@ def wrapper_name() -> str:
     return f"{RGT}/wrapper-{hashlib.sha256(wrapper()).hexdigest()[:16]}.sh"
 
 
-def plan_files(job: Job, where: Where, *, secrets_file: str | None = None) -> dict[str, bytes]:
+SOURCE = "src"
+"""The run's own copy of the code, where its stages begin."""
+
+
+def plan_files(
+    job: Job, where: Where, *, code: str | None = None, secrets_file: str | None = None
+) -> dict[str, bytes]:
     """Every file of the plan, by its path below the run's folder.
 
     Args:
+        code: digest of the tree that lies in `SOURCE`; None: the job brings no code and begins in the folder.
         secrets_file: where on the box the job's secrets lie, absolute; their values are no part of a plan.
 
     Raises:
@@ -61,8 +68,10 @@ def plan_files(job: Job, where: Where, *, secrets_file: str | None = None) -> di
         files[f"{PLAN}/hook"] = _line(hook[1])
     if secrets_file:
         files[f"{PLAN}/secrets"] = _line(secrets_file)
+    if code:
+        files[f"{PLAN}/code"] = _line(code)
     for number, stage in enumerate(job.chain(), start=1):
-        files |= _stage(f"{PLAN}/stages/{number:02}-{stage.name}", stage, job, where)
+        files |= _stage(f"{PLAN}/stages/{number:02}-{stage.name}", stage, job, where, SOURCE if code else ".")
     files[f"{PLAN}/id"] = _line(digest(files))
     return {wrapper_name(): wrapper(), **files}
 
@@ -123,13 +132,13 @@ def _environment(job: Job, where: Where) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in told.items()).encode()
 
 
-def _stage(folder: str, stage: Stage, job: Job, where: Where) -> dict[str, bytes]:
+def _stage(folder: str, stage: Stage, job: Job, where: Where, begins: str) -> dict[str, bytes]:
     files = {
         f"{folder}/argv": "".join(f"{filled(word, job, where)}\n" for word in stage.run).encode(),
         f"{folder}/log": _line(job.log),
         f"{folder}/kib": _line(str(-(-max(stage.disk, job.resources.disk) // 1024))),
         f"{folder}/inodes": _line(str(max(stage.inodes, job.resources.inodes))),
-        f"{folder}/workdir": _line("src"),
+        f"{folder}/workdir": _line(begins),
     }
     if stage.artifact:
         files[f"{folder}/artifact"] = _line(stage.artifact)

@@ -1,0 +1,147 @@
+"""A launch on a real sshd: detached in tmux or by nohup, and never doubled, wherever the link is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.box.boxes import Desk, instance
+from tests.real import need
+from tests.rig import Sshd
+from tests.rig.proxy import Faults, proxy
+from tui.box.session import SshTransport
+from tui.box.transport import Transport
+from tui.model.failure import Failure
+from tui.model.job import Job
+from tui.runs.detach import How, RunExists
+from tui.runs.launch import Launch, launch
+from tui.runs.plan_files import Where, plan_files
+from tui.runs.truth import look
+
+STEPS = 'n=0; while [ $n -lt 100 ]; do n=$((n+1)); echo "step $n/100 loss: 0.$n"; sleep 0.2; done'
+Dial = Callable[[], Awaitable[Transport]]
+
+
+def made(run: Path, *argv: str, how: How = "nohup", **job: object) -> Launch:
+    one = Job.model_validate({"name": "r", "project": "p", "run": argv, **job})
+    return Launch(str(run), plan_files(one, Where(str(run))), one.log, "rgt-r-1", how)
+
+
+@pytest.fixture
+def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
+    sockets = tmp_path / "tmux"
+    sockets.mkdir()
+    server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
+    yield server
+    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
+        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
+            process.kill()
+
+
+@asynccontextmanager
+async def dialled(box: Sshd, tmp_path: Path, port: int | None = None) -> AsyncIterator[Dial]:
+    desk, opened = Desk(tmp_path), list[SshTransport]()
+    there = instance(box)
+    assert there.endpoint is not None
+    there = replace(there, endpoint=replace(there.endpoint, port=port or box.port))
+
+    async def dial() -> Transport:
+        opened.append(await desk.connector().connect(there))
+        return opened[-1]
+
+    try:
+        yield dial
+    finally:
+        for one in opened:
+            await one.close()
+
+
+@pytest.mark.parametrize("how", ["tmux", "nohup"])
+async def test_the_first_step_is_seen_and_a_second_launch_starts_nothing(
+    box: Sshd, tmp_path: Path, how: How
+) -> None:
+    need("tmux")
+    run = box.home / "p" / "active" / "r-1"
+    what = made(run, "sh", "-c", STEPS, how=how)
+    async with dialled(box, tmp_path) as dial:
+        answer = await launch(dial, what)
+        assert (answer.kind, answer.truth.alive) == ("first-step", True)
+        assert answer.started is not None
+        assert answer.started.how == how
+        assert answer.progress is not None
+        again = await launch(dial, what)
+        assert (again.kind, again.started, again.truth.attempt) == ("first-step", None, 1)
+        with pytest.raises(RunExists):
+            await launch(dial, made(run, "sh", "-c", "other"))
+
+
+async def test_it_goes_on_when_every_connection_is_gone(box: Sshd, tmp_path: Path) -> None:
+    run = box.home / "p" / "active" / "r-1"
+    word = "echo step 1/2; while [ ! -e go ]; do sleep 0.1; done; echo x >out"
+    async with dialled(box, tmp_path) as dial:
+        assert (await launch(dial, made(run, "sh", "-c", word, finish="out"))).kind == "first-step"
+        box.kill_sessions()
+    (run / "go").touch()
+    async with dialled(box, tmp_path) as dial:
+        transport = await dial()
+        for _ in range(100):
+            truth = await look(transport, str(run))
+            if truth.state == "finished":
+                break
+            await asyncio.sleep(0.1)
+        assert truth.state == "finished"
+
+
+async def test_death_is_told_with_its_status_and_last_words(box: Sshd, tmp_path: Path) -> None:
+    run = box.home / "p" / "active" / "r-1"
+    async with dialled(box, tmp_path) as dial:
+        answer = await launch(dial, made(run, "sh", "-c", "echo no such module; exit 3"))
+    assert answer.kind == "dead"
+    assert "status 3" in answer.why
+    assert answer.last[-1] == "no such module"
+
+
+async def test_alive_without_a_step_is_said_as_that(box: Sshd, tmp_path: Path) -> None:
+    run = box.home / "p" / "active" / "r-1"
+    async with dialled(box, tmp_path) as dial:
+        answer = await launch(dial, made(run, "sh", "-c", "echo loading data; sleep 60"), answer_s=3.0)
+    assert (answer.kind, answer.last) == ("alive", ("loading data",))
+
+
+async def test_steps_of_an_older_attempt_are_no_sign_of_this_one(box: Sshd, tmp_path: Path) -> None:
+    run = box.home / "p" / "active" / "r-1"
+    word = "[ -e ran ] && exec sleep 60; touch ran; echo step 7/9 loss 0.1; exit 1"
+    async with dialled(box, tmp_path) as dial:
+        assert (await launch(dial, made(run, "sh", "-c", word))).kind == "dead"
+        again = await launch(dial, made(run, "sh", "-c", word), answer_s=3.0)
+    assert (again.kind, again.truth.attempt) == ("alive", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+async def test_job_double_a_link_cut_anywhere_never_starts_it_twice(
+    box: Sshd, tmp_path: Path, seed: int
+) -> None:
+    """JOB-DOUBLE: the connection is reset after some hundred or thousand bytes, again and again."""
+    chance = random.Random(seed)
+    run = box.home / "p" / "active" / "r-1"
+    what = made(run, "sh", "-c", f"echo begun >>begun; {STEPS}")
+    cuts = [chance.randrange(1500, 12000) for _ in range(4)]
+    faults = Faults(cut_after=lambda: cuts.pop() if cuts else None)
+    async with proxy(box.host, box.port, faults) as way, dialled(box, tmp_path, way.port) as dial:
+        for _ in range(6):
+            try:
+                answer = await launch(dial, what)
+            except Failure:  # a connection that never came about; the operator asks again
+                continue
+            break
+    assert answer.kind == "first-step"
+    assert (run / "begun").read_text() == "begun\n"
+    assert [one.name for one in (run / ".rgt" / "attempts").iterdir()] == ["1"]
