@@ -22,6 +22,7 @@ from tui.fleet import entry_rules as rules
 from tui.fleet.preferences import Settings
 from tui.fleet.thresholds import Thresholds
 from tui.fleet.toml_map import Path as KeyPath
+from tui.model.account import AccountSpec
 from tui.model.instance import Endpoint, Instance
 from tui.model.run import RunSpec
 
@@ -107,6 +108,19 @@ class InstanceEntry(Entry):
         )
 
 
+class AccountEntry(Entry):
+    """One ``[accounts.NAME]`` table as it is written. The key stands elsewhere, never here."""
+
+    platform: Annotated[str, AfterValidator(rules.platform)]
+    url: Annotated[str, AfterValidator(rules.label)] | None = None
+    key_env: Annotated[str, AfterValidator(rules.variable)] | None = None
+    ask: StrictBool = True
+
+    def account(self, name: str) -> AccountSpec:
+        """The entry in the model's words."""
+        return AccountSpec(name=name, **self.model_dump())
+
+
 class RunEntry(Entry):
     """One ``[runs."NAME"]`` table as it is written."""
 
@@ -149,6 +163,7 @@ class SettingsEntry(Entry):
     period_s: Annotated[float, Field(ge=0.5, le=3600)] = _DEFAULT.period_s
     glyphs: Literal["auto", "unicode", "ascii"] = "auto"
     mouse: StrictBool = _DEFAULT.mouse
+    ask_platforms: StrictBool = _DEFAULT.ask_platforms
 
 
 _WORDS = {

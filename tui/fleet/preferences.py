@@ -16,6 +16,7 @@ class Settings:
         period_s: seconds between two probes of the box that is looked at.
         glyphs: ``auto`` measures the terminal, ``unicode`` and ``ascii`` force a set.
         mouse: False leaves the mouse to the terminal, so that its own selection works.
+        ask_platforms: False: no provider is asked by itself what the account rents, and what it costs.
     """
 
     theme: str = "dark"
@@ -23,4 +24,5 @@ class Settings:
     period_s: float = 2.0
     glyphs: str = "auto"
     mouse: bool = False
+    ask_platforms: bool = True
     thresholds: Thresholds = Thresholds()

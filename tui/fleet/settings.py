@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from tui.fleet import entry_rules as rules
 from tui.fleet.fleet_entries import (
+    AccountEntry,
     Entry,
     InstanceEntry,
     RunEntry,
@@ -26,6 +27,7 @@ from tui.fleet.problems import BAD, WARNING, parse_toml, problem, read_user_file
 from tui.fleet.thresholds import Thresholds
 from tui.fleet.toml_map import Path as KeyPath
 from tui.fleet.toml_map import TomlMap, map_toml
+from tui.model.account import AccountSpec
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
@@ -46,6 +48,7 @@ class Loaded:
     instances: tuple[Instance, ...] = ()
     runs: tuple[RunSpec, ...] = ()
     problems: tuple[Failure, ...] = ()
+    accounts: tuple[AccountSpec, ...] = ()
 
 
 def load(path: Path) -> Loaded:
@@ -71,8 +74,9 @@ def read(text: str, file: str = "fleet.toml") -> Loaded:
     settings = reader.settings()
     instances = reader.instances()
     runs = reader.runs({i.name for i in instances})
+    accounts = reader.accounts()
     reader.strangers()
-    return Loaded(settings, instances, runs, reader.problems())
+    return Loaded(settings, instances, runs, reader.problems(), accounts)
 
 
 def check_instance(name: str, entry: Mapping[str, Any]) -> Instance:
@@ -111,7 +115,7 @@ def _checked(model: type[E_], kind: str, name: str, entry: Mapping[str, Any]) ->
 _NO_SECRETS = "a password or token must not stand in this file."
 _SECRETS_ADVICE = "Set password_env to the name of an environment variable, or be asked when rgt connects."
 _NOTHING = "No box is shown until it can be read."
-_KINDS = ("settings", "instances", "runs")
+_KINDS = ("settings", "instances", "runs", "accounts")
 
 
 class _Reader:
@@ -153,6 +157,10 @@ class _Reader:
                 self._warn(("runs", name), "names nothing to watch", "Give log, checkpoints, pid or session.")
             kept.append(entry.run(name))
         return tuple(kept)
+
+    def accounts(self) -> tuple[AccountSpec, ...]:
+        entries = self._entries("accounts", AccountEntry, "This account is not asked.")
+        return tuple(entry.account(name) for name, entry in entries)
 
     def strangers(self) -> None:
         """Top-level keys that mean nothing here."""

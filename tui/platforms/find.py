@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tui.fleet import settings
 from tui.fleet.paths import Paths
 from tui.fleet.profile_schema import Facts
 from tui.model.instance import Instance
-from tui.platforms import simulated
+from tui.platforms import simulated, vendors
 from tui.platforms.control import ControlPlane, NoControlPlane
 
 
@@ -30,8 +31,15 @@ Opener = Callable[[Wanted], ControlPlane | str]
 """Makes the control plane of a machine without asking anybody; or says, in words that go on from the
 machine's name, why nobody can be asked: "is an ordinary instance, which has no API"."""
 
+
+def _vendor(wanted: Wanted) -> ControlPlane | str:
+    written = settings.load(wanted.where.fleet_file).accounts
+    return vendors.control(wanted.instance, written, vendors.finder())
+
+
 PLANES: Mapping[str, Opener] = {
     simulated.PLATFORM: lambda wanted: simulated.plane(wanted.where),
+    **dict.fromkeys(vendors.WAYS, _vendor),
 }
 """By the id of the platform's profile."""
 

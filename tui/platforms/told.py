@@ -69,7 +69,7 @@ def each(model: type[T], values: list[Any]) -> tuple[tuple[T, ...], int]:
 
 
 def names_more(told: Mapping[str, Any]) -> bool:
-    """Whether a list names a further page, in a way that its spec does not know yet: then it is incomplete."""
+    """Whether a list names a further page, which its spec does not know yet: so it is incomplete."""
     signs = ("next", "cursor", "hasmore", "has_more", "pagination", "truncated")
     return any(value and any(sign in key.lower() for sign in signs) for key, value in told.items())
 
