@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import select
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.rig.person import ROOT, Person
 
 CHILD = """
 import sys
@@ -25,51 +23,10 @@ except Failure as failure:
     print(f"FAILED {failure.code}", flush=True)
     sys.exit(int(failure.exit))
 """
-ROOT = Path(__file__).parents[2]
 
 
-class Person:
-    """A child process on its own pseudo-terminal, and somebody at its keyboard."""
-
-    def __init__(self, *, stdin: int | None = None, code: str = CHILD) -> None:
-        self.master, slave = pty.openpty()
-        self._slave = slave  # kept open: a terminal stays while nobody has it open
-
-        def own_terminal() -> None:
-            os.setsid()
-            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-
-        self.child = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=slave if stdin is None else stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            preexec_fn=own_terminal,
-        )
-        self.screen = b""
-
-    def types(self, text: bytes) -> None:
-        os.write(self.master, text)
-
-    def sees(self, text: bytes, timeout: float = 20.0) -> None:
-        deadline = time.monotonic() + timeout
-        while text not in self.screen:
-            left = deadline - time.monotonic()
-            assert left > 0, self.screen
-            if select.select([self.master], [], [], left)[0]:
-                self.screen += os.read(self.master, 4096)
-
-    def ends(self) -> tuple[int, str]:
-        out = self.child.communicate(timeout=20)[0]
-        return self.child.returncode, out.decode().strip()
-
-    def close(self) -> None:
-        if self.child.poll() is None:
-            self.child.kill()
-            self.child.wait(10)
-        os.close(self.master)
-        os.close(self._slave)
+def at_keyboard(code: str = CHILD, *, stdin: int | None = None) -> Person:
+    return Person([sys.executable, "-c", code], stdin=stdin)
 
 
 @pytest.fixture
@@ -81,14 +38,14 @@ def people() -> Iterator[list[Person]]:
 
 
 def test_what_is_typed_after_the_question_arrives_exactly(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     person.sees(b"PHRASE? ")
     person.types(b" destroy done-01 9f3c21ab \r")
     assert person.ends() == (0, "GOT ' destroy done-01 9f3c21ab '")
 
 
 def test_typed_ahead_text_is_thrown_away(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     person.types(b"destroy done-01 9f3c21ab\r" * 3 + b"and half a l")
     person.sees(b"PHRASE? ")
     person.types(b"x\r")
@@ -96,7 +53,7 @@ def test_typed_ahead_text_is_thrown_away(people: list[Person]) -> None:
 
 
 def test_a_paste_with_newlines_is_no_phrase(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     person.sees(b"PHRASE? ")
     person.types(b"destroy done-01 9f3c21ab\rrm -rf /\r")
     code, out = person.ends()
@@ -106,7 +63,7 @@ def test_a_paste_with_newlines_is_no_phrase(people: list[Person]) -> None:
 
 
 def test_a_paste_is_marked_by_the_terminal_and_so_is_no_phrase(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     person.sees(b"\x1b[?2004h")  # asks the terminal to mark pastes
     person.sees(b"PHRASE? ")
     person.types(b"\x1b[200~destroy done-01 9f3c21ab\x1b[201~\r")
@@ -125,7 +82,7 @@ def test_standard_input_can_not_supply_it(people: list[Person], kind: str, tmp_p
         path = tmp_path / "phrase"
         path.write_bytes(phrase)
         fd = os.open("/dev/null" if kind == "/dev/null" else path, os.O_RDONLY)
-    people.append(person := Person(stdin=fd))
+    people.append(person := at_keyboard(stdin=fd))
     os.close(fd)
     person.sees(b"PHRASE? ")
     assert person.child.poll() is None  # it waits for the keyboard
@@ -153,19 +110,19 @@ def test_without_a_terminal_it_ends_with_4(stdin: str) -> None:
 
 
 def test_end_of_file_and_hangup_are_no_phrase(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     person.sees(b"PHRASE? ")
     person.types(b"\x04")
     assert person.ends() == (0, "GOT ''")
 
 
 def test_nobody_answers(people: list[Person]) -> None:
-    people.append(person := Person(code=CHILD.replace("20.0", "0.3")))
+    people.append(person := at_keyboard(CHILD.replace("20.0", "0.3")))
     assert person.ends() == (1, "FAILED no-answer")
 
 
 def test_the_terminal_is_left_as_it_was(people: list[Person]) -> None:
-    people.append(person := Person())
+    people.append(person := at_keyboard())
     before = termios.tcgetattr(person.master)
     person.sees(b"PHRASE? ")
     person.types(b"x\r")
