@@ -15,11 +15,15 @@ import asyncssh
 import psutil
 import pytest
 
-from tui.demo.boxes import ENDINGS, PLANS, Box, Plan
+from tui.demo.boxes import ENDINGS, PLANS, PROVIDER, Box, Plan
 from tui.demo.fleet import DemoBox
 from tui.demo.host import MARKER, Host, end_marked
 from tui.demo.selftest import refuses_strangers
 from tui.demo.server import MAX_SESSIONS, BoxServer
+from tui.fleet.paths import Paths
+from tui.model.custody import Victim
+from tui.platforms.simulated import CREDENTIAL
+from tui.platforms.simulated import plane as simulated_plane
 
 INODES = next(plan for plan in PLANS if plan.inode_cap)
 FLAKY = next(plan for plan in PLANS if plan.cut_every_s)
@@ -255,6 +259,46 @@ async def test_the_flaky_box_is_cut_and_comes_back(
         await host.close()
     assert f'"name": "{plan.name}"' in capsys.readouterr().out
     assert not root.exists()
+
+
+async def test_destroy_ends_what_runs_on_that_box_alone_and_deletes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = asyncio.Event()
+    monkeypatch.setattr("tui.demo.host._stdin_closed", closed.wait)
+    root = tmp_path / "demo"
+    root.mkdir()
+    plans = tuple(plan for plan in PLANS if plan.platform == PROVIDER)
+    assert len(plans) == 2
+    host = Host(root, plans=plans)
+    running = asyncio.create_task(host.run())
+    try:
+        state = root / "home" / "state"
+        await wait_until(lambda: (state / CREDENTIAL).exists(), "the provider listens")
+        key = asyncssh.read_private_key(str(root / "key"))
+        pids = []
+        for plan in plans:
+            async with await login(host._servers[plan.name], key) as connection:
+                done = await connection.run(
+                    "setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $!", check=True
+                )
+                pids.append(int(str(done.stdout)))
+        plane = simulated_plane(Paths(config=root / "home" / "config", state=state))
+        assert not isinstance(plane, str)
+        first, second = sorted((await plane.list_all()).machines, key=lambda one: one.name)
+        assert (first.name, second.name) == (plans[0].name, plans[1].name)
+        await plane.destroy(Victim(name=first.name, platform=PROVIDER, instance_id=first.id))
+        await wait_until(lambda: not psutil.pid_exists(pids[0]), "its processes have ended")
+        homes = [root / "boxes" / plan.name for plan in plans]
+        await wait_until(lambda: not homes[0].exists(), "its folder is deleted")
+        assert psutil.pid_exists(pids[1])
+        assert homes[1].is_dir()
+        with pytest.raises((OSError, asyncssh.Error)):
+            await login(host._servers[plans[0].name], key)
+    finally:
+        closed.set()
+        await asyncio.wait_for(running, 10)
+        await host.close()
 
 
 async def patient_login(server: BoxServer, key: asyncssh.SSHKey) -> asyncssh.SSHClientConnection:
