@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.real import need
 from tui.box.tail import Follower, Spool
+from tui.box.tail.desk import Desk
 from tui.box.transport import Channel, Completed, LinkLost, Script, Transport
 from tui.model.log import LogBatch, LogState
 
@@ -27,19 +28,20 @@ class ShellChannel:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self._cut = asyncio.Event()
+        self._reading: asyncio.Task[bytes] | None = None
 
     async def read(self, size: int = 65536) -> bytes:
         assert self.process.stdout is not None
-        reading = asyncio.ensure_future(self.process.stdout.read(size))
+        if self._reading is None:  # one reading outlives whoever gave it up, as in a real channel's buffer
+            self._reading = asyncio.ensure_future(self.process.stdout.read(size))
         cut = asyncio.ensure_future(self._cut.wait())
         try:
-            await asyncio.wait({reading, cut}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({self._reading, cut}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             cut.cancel()
-            if not reading.done():
-                reading.cancel()
         if self._cut.is_set():
             raise LinkLost("the link was cut")
+        reading, self._reading = self._reading, None
         return reading.result()
 
     async def write(self, data: bytes) -> None:
@@ -54,6 +56,9 @@ class ShellChannel:
             self.process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # its dd may be waiting for us to read
+        if self._reading is not None:
+            await asyncio.wait({self._reading})
+            self._reading = None
         await self.process.communicate()
 
     def cut(self) -> None:
@@ -120,8 +125,11 @@ class ShellBox:
 class Watcher:
     """Runs a follower, gathers what it emits, and can break and mend its link."""
 
-    def __init__(self, box: Transport, path: str, spool_at: Path, *, hold: str = "") -> None:
+    def __init__(
+        self, box: Transport, path: str, spool_at: Path, *, hold: str = "", desk: Desk | None = None
+    ) -> None:
         self.box = box
+        self.desk = desk
         self.spool = Spool(spool_at)
         self.follower = Follower("run", path, self.spool, hold=hold)
         self.batches: list[LogBatch] = []
@@ -141,7 +149,8 @@ class Watcher:
         self.spool.close()
 
     def start(self) -> None:
-        self._task = asyncio.ensure_future(self.follower.follow(self.box, self._emit, self.states.append))
+        following = self.follower.follow(self.box, self._emit, self.states.append, desk=self.desk)
+        self._task = asyncio.ensure_future(following)
 
     @property
     def idle(self) -> bool:

@@ -12,7 +12,7 @@ from tui.box.backoff import Backoff
 from tui.box.errors import CommandRefused, ConnectFailure
 from tui.box.probe.loop import Probe
 from tui.box.probe.plan import ProbeRequest
-from tui.box.transport import LinkLost, Transport
+from tui.box.transport import LinkLost, SessionsExhausted, Transport
 from tui.fleet.store import Store
 from tui.model.event import ForwardChanged, HostKeyAsked, LinkChanged, Notice, TelemetryTaken
 from tui.model.failure import Failure
@@ -201,6 +201,8 @@ class BoxWorker:
             raise
         except (Failure, TimeoutError) as missed:  # late, garbled, no session free: said, and asked again
             self._missed = True
+            if isinstance(missed, SessionsExhausted) and self.link.desk is not None:
+                await self.link.desk.spare()  # the logs can share what they have; the probe comes first
             why = missed.line if isinstance(missed, Failure) else SafeText("The probe did not start in time.")
             await self._say(LinkState.LIVE, why)
         else:

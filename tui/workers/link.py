@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+from tui.box.tail.desk import Desk
 from tui.box.transport import Transport
 
 
 class BoxLink:
-    """At most one live transport, and the means to wait for one."""
+    """At most one live transport, and the means to wait for one.
+
+    Attributes:
+        desk: shares the sessions of the live transport among the logs of the box.
+    """
 
     def __init__(self) -> None:
         self._transport: Transport | None = None
+        self.desk: Desk | None = None
         self._up = asyncio.Event()
 
     @property
@@ -20,11 +26,11 @@ class BoxLink:
         return self._transport
 
     def up(self, transport: Transport) -> None:
-        self._transport = transport
+        self._transport, self.desk = transport, Desk(transport)
         self._up.set()
 
     def down(self) -> None:
-        self._transport = None
+        self._transport = self.desk = None
         self._up.clear()
 
     async def live(self, *, after: Transport | None = None) -> Transport:

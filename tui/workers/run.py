@@ -98,7 +98,7 @@ class RunWorker:
         while True:
             transport = await self._link.live(after=lost)
             try:
-                await follower.follow(transport, self._emit, self._say)
+                await follower.follow(transport, self._emit, self._say, desk=self._link.desk)
             except LinkLost as broken:
                 lost = transport
                 self._say(LogState(self.spec.name, SafeText("link lost"), broken.line))

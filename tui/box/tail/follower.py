@@ -7,13 +7,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, TypeVar
 
+from tui.box.tail.desk import Desk
 from tui.box.tail.reader import Reader, Step
-from tui.box.tail.script import FOLLOW
 from tui.box.tail.search import Found, search_box, search_spool
 from tui.box.tail.splitter import Splitter
 from tui.box.tail.spool import Rows, Spool, gap_line
 from tui.box.tail.wire import ANSWER_WITHIN, ChannelEnded, Remote
-from tui.box.transport import Script, SessionsExhausted, Transport
+from tui.box.transport import SessionsExhausted, Transport
 from tui.model.command import SearchLog
 from tui.model.log import LogBatch, LogGap, LogPosition, LogState, SearchResult
 from tui.model.text import LogGate, LogText, SafeText, safe
@@ -55,16 +55,18 @@ class Follower:
         self._changed_path = spool.position is not None and spool.source not in ("", path)
         if self._changed_path:
             self._position = None
+        self._silenced = False  # the last channel fell silent over this log
         self._replayed = False
         self._unsent: LogBatch | None = None
         self._said: LogState | None = None
         self._partial = LogText("")
         self._size: int | None = None
 
-    async def follow(self, transport: Transport, emit: Emit, state: Say) -> None:
+    async def follow(self, transport: Transport, emit: Emit, state: Say, *, desk: Desk | None = None) -> None:
         """Read the log until the link breaks or the task is cancelled; call again to go on.
 
         Args:
+            desk: of `transport`, shared by the logs of one box; None: this log is the only one.
             emit: takes each batch; while it waits nothing is read from the box.
             state: told of every change of how the channel stands.
 
@@ -73,13 +75,14 @@ class Follower:
         """
         self._said = None  # whoever calls has said other things meanwhile
         await self._catch_up(emit)
+        desk = desk or Desk(transport)
         wait = 1.0
         while True:
             began = time.monotonic()
             try:
-                trouble = await self._one_channel(transport, emit, state)
+                trouble = await self._one_channel(desk, emit, state)
             except SessionsExhausted as full:
-                trouble = full.line
+                trouble, self._silenced = full.line, False  # rather with others than not at all
             self._say(state, SafeText("waiting"), trouble)
             if time.monotonic() - began > 60:
                 wait = 1.0
@@ -115,21 +118,22 @@ class Follower:
             return found.result(complete=False)
         return await search_box(found, transport, self._path, start)
 
-    async def _one_channel(self, transport: Transport, emit: Emit, state: Say) -> SafeText:
+    async def _one_channel(self, desk: Desk, emit: Emit, state: Say) -> SafeText:
         """Follow over one channel; returns why it ended although the link stands."""
-        script = Script(FOLLOW, (self._path, self._hold), why=f"follow the log of {self._run}")
         try:
-            channel = await transport.open(script)
+            remote = await desk.seat(self._run, self._path, self._hold, alone=self._silenced)
         except TimeoutError:
             return SafeText("The box opened no channel for the log in time; trying again.")
         try:
-            await self._read_on(Remote(channel), emit, state)
+            await self._read_on(remote, emit, state)
         except TimeoutError:
+            self._silenced = True
             return SafeText(f"The box gave no answer about the log for {ANSWER_WITHIN:.0f} s; trying again.")
         except ChannelEnded:
+            self._silenced = self._silenced and not remote.answered
             return SafeText("The log reader on the box ended; starting it again.")
         finally:
-            await channel.close()
+            await remote.leave()
 
     async def _read_on(self, remote: Remote, emit: Emit, state: Say) -> NoReturn:
         base = self._path.rpartition("/")[2].encode("utf-8", "surrogateescape")

@@ -13,6 +13,9 @@ _MARK = re.compile(rb"[._-]\d[0-9A-Za-z_.:+-]*\Z")
 _COMPRESSED = (b".gz", b".bz2", b".xz", b".zst", b".lz4", b".Z")
 
 HELD = b"/dev/fd/3"
+"""The name of a file that is held open, whatever its slot."""
+
+_SLOT = re.compile(rb"/dev/fd/[3-9]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,8 @@ def entry(line: bytes) -> Entry | None:
     if not found:
         return None
     inode, kind, size, name = found.groups()
-    return Entry(
-        int(inode), int(size), kind.decode("latin-1"), name if name == HELD else name.rpartition(b"/")[2]
-    )
+    name = HELD if _SLOT.match(name) else name.rpartition(b"/")[2]
+    return Entry(int(inode), int(size), kind.decode("latin-1"), name)
 
 
 def entries(text: bytes) -> list[Entry]:
