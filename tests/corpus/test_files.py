@@ -1,4 +1,4 @@
-"""The file cases that come from outside: made afresh, and every verdict compared. A user's checkout has none."""
+"""File cases that come from outside, made afresh: every verdict is compared. A user's checkout has none."""
 
 from __future__ import annotations
 
