@@ -34,7 +34,7 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("demo", "watch the embedded fleet: four boxes with real jobs, no account needed"),
+    "demo": Verb("demo", "watch the embedded fleet: five boxes with real jobs, no account needed"),
     "status": Verb("look", "the fleet in a few lines: one look at every box"),
     "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
     "logs": Verb("look", "the end of a run's log; -f follows it"),
@@ -61,6 +61,10 @@ VERBS: dict[str, Verb] = {
     "down": Verb("down", "destroy a box, once everything is proven safe and you typed the phrase"),
     "receipts": Verb("receipts", "what was done, and whether the record of it is whole"),
     "evidence": Verb("receipts", "what of a run is usable and how surely, then what is residual"),
+    "job": Verb("run", "check a job file, or print the schema of all of them"),
+    "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
+    "push": Verb("run", "bring a job's code to a box; only what it has not got"),
+    "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }

@@ -35,7 +35,7 @@ cd -- "$2" && tar -xf - && touch .rgt/plan/id && sync # what a run makes is newe
 _READ_BACK = 'cd -- "$1" && cat .rgt/plan/id'
 
 # $1 the run's folder, $2 file below it; stdin becomes the file, whole or not at all.
-_ONE_FILE = 'umask 077; cd -- "$1" && cat >"$2.part$$" && mv -f "$2.part$$" "$2"'
+_ONE_FILE = 'umask 077; mkdir -p -- "$1" && cd -- "$1" && cat >"$2.part$$" && mv -f "$2.part$$" "$2"'
 
 # $1 the run's folder, $2 wrapper below it, $3 session name, $4 tmux or nohup. Says what it used.
 _START = r"""

@@ -78,6 +78,7 @@ async def launch(
     dial: Dial,
     what: Launch,
     *,
+    bring: Callable[[Transport], Awaitable[None]] | None = None,
     told: Callable[[SafeText], None] = lambda _line: None,
     clock: Callable[[], float] = time.monotonic,
     answer_s: float = ANSWER_S,
@@ -86,6 +87,7 @@ async def launch(
 
     Args:
         dial: opens a connection to the box; asked again after each lost link.
+        bring: puts code and secrets into the run's folder before it is started; may be asked again.
         told: hears what is being done.
         answer_s: seconds until it answers with what is known by then.
 
@@ -98,12 +100,19 @@ async def launch(
     if before.state in ("running", "finished"):
         told(safe(f"It is {before.state} already; nothing was started."))
         return await watch.first_sign(None)
+    if bring is not None:
+        await watch.again(lambda box: _brought(box, what, bring))
     started = await _start_once(watch, what)
     return await watch.first_sign(started)
 
 
 async def _ready(box: Transport, what: Launch) -> Truth:
     await lay_down(box, what.run, what.files)
+    return await look(box, what.run)
+
+
+async def _brought(box: Transport, what: Launch, bring: Callable[[Transport], Awaitable[None]]) -> Truth:
+    await bring(box)
     return await look(box, what.run)
 
 

@@ -1,0 +1,164 @@
+"""`rgt job`, `smoke`, `push` and `launch` on a real sshd: from a job file to a run that is watched."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.rig import Sshd
+from tui.cli import main
+from tui.fleet import settings
+from tui.fleet.paths import Paths, paths
+
+TRAIN = """\
+import json, os, sys, time
+print("token", "yes" if os.environ.get("HUB_TOKEN", "").endswith("cret") else "no", flush=True)
+for step in range(1, 4):
+    print(f"step {step}/3 loss: {1 / step:.3f}", flush=True)
+    time.sleep(0.3)
+json.dump({"loss": 0.3}, open(os.path.join(os.environ["RGT_RUN"], "metrics.json"), "w"))
+"""
+
+JOB = """\
+name = "tiny"
+project = "p"
+run = ["python3", "train.py"]
+finish = "metrics.json"
+secrets = ["HUB_TOKEN"]
+smoke = ["python3", "-c", "import train"]
+"""
+
+
+@pytest.fixture
+def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
+    sockets = tmp_path / "tmux"
+    sockets.mkdir()
+    server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
+    yield server
+    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
+        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
+            process.kill()
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: Sshd) -> Paths:
+    monkeypatch.setenv("RGT_HOME", str(tmp_path / "rgt"))
+    monkeypatch.setenv("HUB_TOKEN", "hf_secret")
+    found = paths()
+    found.fleet_file.parent.mkdir(parents=True)
+    found.fleet_file.write_text(
+        f'[instances.box-1]\nplatform = "ssh"\nhost = "{box.host}"\nport = {box.port}\nuser = "{box.user}"\n'
+        f'key = "{box.client_key}"\n'
+    )
+    return found
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(TRAIN)
+    file = code / "job.toml"
+    file.write_text(JOB)
+    return file
+
+
+def rgt(*words: str) -> int:
+    return main(list(words))
+
+
+def test_a_job_is_launched_watched_and_ends_by_itself(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rgt("launch", str(job), "--on", "box-1", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["kind"] in ("first-step", "finished")
+    run = Path(told["folder"])
+    assert run == box.home / "rgt" / "p" / "active" / told["run"]
+    deadline = time.monotonic() + 20
+    while not (run / ".rgt" / "attempts" / "1" / "end").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert (run / ".rgt" / "attempts" / "1" / "end").read_text().startswith("reason finished")
+    log = (run / "train.log").read_text()
+    assert log.startswith("token yes\n")
+    secret = run / ".rgt" / "secrets"
+    assert secret.stat().st_mode & 0o077 == 0
+    spec = next(one for one in settings.load(where.fleet_file).runs if one.name == told["run"])
+    assert (spec.box, spec.log) == ("box-1", str(run / "train.log"))
+    assert rgt("launch", str(job), "--on", "box-1", "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["kind"], again["attempt"]) == ("finished", 1)
+    assert rgt("receipts", "--json") == 0
+    receipts = json.loads(capsys.readouterr().out)["receipts"]
+    assert [one["act"] for one in receipts] == ["launch", "launch"]
+    written = [
+        path for path in (where.state, where.config, run) for path in path.rglob("*") if path.is_file()
+    ]
+    assert [path for path in written if b"hf_secret" in path.read_bytes()] == [secret]
+
+
+def test_what_stops_a_launch_is_told_before_anything_is_done(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.write_text(JOB + 'inputs = [{ path = "/no/such/set.tar", mirror = "https://example.com/set.tar" }]\n')
+    assert rgt("launch", str(job), "--on", "box-1") == 1
+    told = capsys.readouterr().out
+    assert "/no/such/set.tar is not on the box; it can be fetched from https://example.com/set.tar" in told
+    assert "Nothing was started." in told
+    assert not (box.home / "rgt").exists()
+    monkeypatch.delenv("HUB_TOKEN")
+    assert rgt("launch", str(job), "--on", "box-1") == 1
+    assert "HUB_TOKEN, which is not set here" in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_the_plan_and_does_nothing(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rgt("launch", str(job), "--on", "box-1", "--dry-run") == 0
+    told = capsys.readouterr().out
+    assert "done when metrics.json is there" in told
+    assert not (box.home / "rgt").exists()
+
+
+def test_read_only_mode_launches_nothing(where: Paths, job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rgt("--read-only", "launch", str(job), "--on", "box-1") == 1
+    assert "read-only" in capsys.readouterr().err
+
+
+def test_push_alone_brings_the_code(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rgt("push", str(job), "--on", "box-1", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sent"] == 2
+    assert rgt("push", str(job), "--on", "box-1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["sent"] == 0
+
+
+def test_smoke_runs_in_a_copy(job: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    job.write_text(
+        JOB.replace("import train", "import os; open('made', 'w'); print(os.environ['CUDA_VISIBLE_DEVICES'])")
+    )
+    assert rgt("smoke", str(job)) == 0
+    assert not (job.parent / "made").exists()
+    job.write_text(JOB.replace("import train", "raise SystemExit(3)"))
+    assert rgt("smoke", str(job)) == 1
+    assert "failed with 3" in capfd.readouterr().err
+    job.write_text(JOB.replace("import train", "import time; time.sleep(60)"))
+    assert rgt("smoke", str(job), "--timeout", "1") == 1
+
+
+def test_job_is_checked_and_its_schema_printed(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rgt("job", str(job)) == 0
+    assert "metrics.json" in capsys.readouterr().out
+    assert rgt("job", "--schema") == 0
+    assert "properties" in json.loads(capsys.readouterr().out)
+    job.write_text(JOB.replace('name = "tiny"', "name = 3"))
+    assert rgt("job", str(job)) == 1
+    assert "job.toml:1:" in capsys.readouterr().err

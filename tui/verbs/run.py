@@ -1,0 +1,304 @@
+"""`rgt job`, `smoke`, `push` and `launch`: from a job file to a run that needs nobody."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.model.failure import Exit, Failure
+from tui.model.text import amount, safe
+
+if TYPE_CHECKING:
+    from tui.box.transport import Transport
+    from tui.fleet.paths import Paths
+    from tui.runs.errand import Errand
+    from tui.runs.launch import Answer
+    from tui.runs.preflight import BoxFacts, Check
+    from tui.workers.box import BoxTransport
+
+_SMOKE_S = 600.0
+
+
+def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the verbs to the command line."""
+    job = sub.add_parser("job", help="check a job file; --schema prints the schema of all of them")
+    job.add_argument("file", nargs="?", metavar="JOB", help="a job.toml")
+    job.add_argument("--schema", action="store_true", help="print the JSON schema of a job file")
+    job.add_argument("--json", action="store_true", help="print JSON")
+    job.set_defaults(run=_job)
+    smoke = sub.add_parser("smoke", help="run a job's smoke command on this computer, without a GPU")
+    smoke.add_argument("file", metavar="JOB", help="a job.toml with a smoke command")
+    smoke.add_argument("--timeout", type=float, default=_SMOKE_S, metavar="S", help="seconds at most")
+    smoke.set_defaults(run=_smoke)
+    push = sub.add_parser("push", help="bring a job's code to a box; only what it has not got")
+    launch = sub.add_parser("launch", help="start a job on a box, detached, and say what came of it")
+    for verb in (push, launch):
+        verb.add_argument("file", metavar="JOB", help="a job.toml")
+        verb.add_argument("--on", required=True, metavar="BOX", help="a box of the fleet")
+        verb.add_argument("--id", metavar="NAME", help="the run's name; else made of job and code")
+        verb.add_argument("--dir", metavar="FOLDER", help="on the box, in place of its data disk")
+        verb.add_argument("--json", action="store_true", help="print JSON")
+    launch.add_argument("--dry-run", action="store_true", help="the plan and the preflight, nothing else")
+    push.set_defaults(run=lambda args: asyncio.run(_push(args)))
+    launch.set_defaults(run=lambda args: asyncio.run(_launch(args)))
+
+
+def _job(args: argparse.Namespace) -> int:
+    from tui.runs.job_file import read_job, schema
+
+    if args.schema:
+        print(json.dumps(schema(), indent=1, ensure_ascii=True))
+        return Exit.FINE
+    if args.file is None:
+        raise Failure("Name a job file, or ask for --schema.", exit=Exit.USAGE)
+    job = read_job(Path(args.file))
+    if args.json:
+        print(job.model_dump_json(indent=1))
+        return Exit.FINE
+    print(f"{job.name} of {job.project}: {len(job.chain())} stages")
+    for stage in job.chain():
+        print(
+            safe(f"  {stage.name}: {' '.join(stage.run)} → {stage.artifact or 'its exit status alone'}", 400)
+        )
+    return Exit.FINE
+
+
+def _smoke(args: argparse.Namespace) -> int:
+    """Run the smoke command in a copy of the code, without a card: faults show before they cost."""
+    from tui.runs.code_tree import content, read_tree
+    from tui.runs.job_file import read_job
+    from tui.runs.plan_files import Where, filled
+
+    file = Path(args.file)
+    job = read_job(file)
+    if job.smoke is None:
+        raise Failure(
+            f"{file} has no smoke command.", do='Add smoke = ["python", "train.py", "--steps", "2"].'
+        )
+    tree = read_tree((file.parent / job.code.path).resolve(), job.code.exclude)
+    with tempfile.TemporaryDirectory(prefix="rgt-smoke-") as folder:
+        place = Path(folder) / "src"
+        for one in tree.files:
+            path = place / one.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content(tree.root, one))
+            path.chmod(0o755 if one.executable else 0o644)
+        words = [filled(word, job, Where(folder)) for word in job.smoke]
+        environment = {**os.environ, **job.env, "CUDA_VISIBLE_DEVICES": "", "WANDB_MODE": "offline"}
+        print(safe(f"smoke: {' '.join(words)}", 400), file=sys.stderr, flush=True)
+        try:
+            done = subprocess.run(
+                words, cwd=place, env={**environment, "RGT_RUN": folder}, timeout=args.timeout
+            )
+        except FileNotFoundError:
+            raise Failure(
+                f"{safe(words[0], 200)} is not on this computer.", means="Nothing was run."
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise Failure(
+                f"The smoke run took longer than {args.timeout:.0f} s and was ended.",
+                do="Make it smaller, or give --timeout.",
+                code="smoke-timeout",
+            ) from None
+    print(f"smoke: {'passed' if done.returncode == 0 else f'failed with {done.returncode}'}", file=sys.stderr)
+    return Exit.FINE if done.returncode == 0 else Exit.ATTENTION
+
+
+async def _push(args: argparse.Namespace) -> int:
+    from tui.runs.preflight import ask_box
+
+    task, dial, _ = _worked_out(args)
+    box = await dial()
+    try:
+        facts = await ask_box(box, task.run, ())
+        task = task.at(facts.run)
+        pushed = await _bring(args, box, task)
+    finally:
+        await box.close()
+    if args.json:
+        print(json.dumps({"store": task.store, "code": task.tree.digest, **pushed}, indent=1))
+    return Exit.FINE
+
+
+async def _bring(args: argparse.Namespace, box: Transport, task: Errand) -> dict[str, int]:
+    from tui.runs.push import push
+
+    for one in task.tree.files:
+        if one.made_lf:
+            _say(args, [safe(f"code: {one.path} has Windows line ends; it travels with LF", 300)])
+    done = await push(box, task.tree, task.store)
+    _say(args, [f"code: {done.sent} of {done.files} files sent, {amount(done.bytes)}; the rest was there"])
+    return {"sent": done.sent, "bytes": done.bytes, "files": done.files}
+
+
+async def _launch(args: argparse.Namespace) -> int:
+    from tui.runs.errand import secrets_of
+    from tui.runs.launch import launch
+    from tui.runs.plan_files import digest
+
+    task, dial, where = _worked_out(args)
+    secrets = secrets_of(task.job)
+    box = await dial()
+    try:
+        found, facts, home = await _preflight(task, box)
+    finally:
+        await box.close()
+    task = task.at(facts.run)
+    what = task.launch(task.secrets_file(home))
+    _say(args, _plan_lines(task))
+    _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in found))
+    stops = [one for one in found if one.verdict == "stop"]
+    if stops or args.dry_run:
+        if args.json:
+            checks = [{"name": one.name, "verdict": one.verdict, "said": one.said} for one in found]
+            print(json.dumps({"run": task.run_id, "kind": "refused" if stops else "plan", "checks": checks}))
+        _say(args, ["Nothing was started."])
+        return Exit.ATTENTION if stops else Exit.FINE
+
+    async def bring(transport: Transport) -> None:
+        await _bring(args, transport, task)
+        await _copy(transport, task, home, secrets)
+
+    answer = await launch(dial, what, bring=bring, told=lambda line: _say(args, [line]))
+    _watch(where, task, answer)
+    _receipt(where, task, answer, digest(what.files))
+    return _tell(args, task, answer)
+
+
+async def _copy(box: Transport, task: Errand, home: str, secrets: dict[str, str]) -> None:
+    from tui.runs.detach import give_secrets
+    from tui.runs.push import make_copy
+
+    await make_copy(box, task.tree, task.store, task.run)
+    file = task.secrets_file(home)
+    if file is not None:
+        folder, _, name = file.rpartition("/")
+        await give_secrets(box, folder, name, secrets)
+
+
+async def _preflight(task: Errand, box: Transport) -> tuple[list[Check], BoxFacts, str]:
+    """Everything that is looked at on the box, and its home."""
+    from tui.runs.preflight import ask_box, ask_torch, checks
+    from tui.workers.once import take
+
+    inputs = task.inputs()
+    facts = await ask_box(box, task.run, inputs)
+    telemetry = await take(box, task.instance.mounts, (), time.time)
+    torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
+    host = telemetry.host.value
+    home = str(host.home) if host and host.home else "/root"
+    return checks(task.job, facts, telemetry, torch), facts, home
+
+
+def _worked_out(args: argparse.Namespace) -> tuple[Errand, Callable[[], Awaitable[BoxTransport]], Paths]:
+    """The job, the way to its box, and the operator's files. Raises Failure."""
+    from tui.fleet import profiles
+    from tui.fleet.paths import shipped
+    from tui.runs.errand import errand
+    from tui.verbs.ending import changing, instance_named
+    from tui.verbs.terminal_asker import TerminalAsker
+    from tui.verbs.wiring import dialer
+
+    where = changing(args)
+    instance = instance_named(args.on, where)
+    profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(instance.platform)
+    facts = profile.facts if profile else None
+    task = errand(Path(args.file), instance, facts, name=args.id, folder=args.dir)
+    connect = dialer(where, asker=TerminalAsker())
+
+    async def dial() -> BoxTransport:
+        return await connect(instance)
+
+    return task, dial, where
+
+
+def _plan_lines(task: Errand) -> Iterable[str]:
+    commit = f", commit {task.tree.commit[:12]}" if task.tree.commit else ", no git"
+    changed = " with changes" if task.tree.dirty else ""
+    yield safe(f"launch {task.run_id} on {task.instance.name}")
+    yield safe(f"  place    {task.run}")
+    yield f"  code     {len(task.tree.files)} files, {amount(task.tree.bytes)}{commit}{changed}"
+    for stage in task.job.chain():
+        proof = f"done when {stage.artifact} is there" if stage.artifact else "done when it ends with 0"
+        yield safe(f"  {stage.name:<8} {' '.join(stage.run)}; {proof}", 400)
+
+
+def _watch(where: Paths, task: Errand, answer: Answer) -> None:
+    """Write the run down, so that `rgt` watches it; one of an earlier attempt is written anew."""
+    from tui.fleet import settings
+    from tui.fleet.fleet_source import FleetFile
+
+    fleet = FleetFile(where)
+    tmux = answer.started is not None and answer.started.how == "tmux"
+    before = next((one for one in settings.load(where.fleet_file).runs if one.name == task.run_id), None)
+    if before is not None:
+        if answer.started is None:
+            return
+        fleet.remove_run(task.run_id)
+    fleet.add_run(task.spec(answer.truth.start, tmux=tmux))
+
+
+def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
+    from tui.custody.machine import known_victim
+    from tui.custody.moments import moment
+    from tui.custody.receipts import Ledger
+    from tui.custody.statement import Receipt, Subject, about
+
+    victim = known_victim(task.instance, where)
+    Ledger(where.receipts).append(
+        Receipt(
+            act="launch",
+            result="recorded",
+            at=moment(time.time()),
+            subjects=(
+                about(victim, victim.name),
+                Subject(name="plan", sha256=f"sha256:{plan}"),
+                Subject(name="code", sha256=f"sha256:{task.tree.digest}"),
+            ),
+            victim=victim,
+            run=task.run_id,
+            detail=f"{answer.kind}: {answer.why}",
+        )
+    )
+
+
+def _tell(args: argparse.Namespace, task: Errand, answer: Answer) -> int:
+    if args.json:
+        progress = answer.progress
+        print(
+            json.dumps(
+                {
+                    "run": task.run_id,
+                    "box": task.instance.name,
+                    "folder": task.run,
+                    "kind": answer.kind,
+                    "why": answer.why,
+                    "attempt": answer.truth.attempt,
+                    "step": progress.done if progress else None,
+                    "last": list(answer.last),
+                },
+                indent=1,
+            )
+        )
+    else:
+        print(f"{task.run_id}: {answer.kind}. {answer.why}")
+        if answer.kind != "first-step":
+            for line in answer.last:
+                print(f"  │ {safe(line, 200)}")
+        print(f"watch it: rgt, or rgt logs {task.run_id} -f")
+    return {"dead": Exit.ATTENTION, "unknown": Exit.UNKNOWN}.get(answer.kind, Exit.FINE)
+
+
+def _say(args: argparse.Namespace, lines: Iterable[str]) -> None:
+    """Narration; beside JSON it goes to stderr."""
+    for line in lines:
+        print(line, file=sys.stderr if args.json else sys.stdout, flush=True)
