@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 from tui.custody.by_hand import IN_BOX
 from tui.custody.outcome import Pace
@@ -13,7 +14,7 @@ from tui.fleet.money import spent
 from tui.fleet.paths import Paths, shipped
 from tui.fleet.platform_facts import next_clock
 from tui.fleet.profile_schema import Action, Facts, product_of
-from tui.fleet.profiles import plain_facts
+from tui.fleet.profiles import STALE_MONTHS, plain_facts
 from tui.model.custody import Verb
 from tui.model.instance import Instance
 from tui.model.text import safe
@@ -75,6 +76,21 @@ class Platform:
         days = max(0.0, clock.at - now) / 86400
         takes = f" and takes with it: {clock.destroys}" if clock.destroys else ""
         return f"{clock.text}, in {days:.0f} days{takes}"
+
+    def old(self, today: date) -> str | None:
+        """What to look at before believing the facts of this verb, where nobody looked for long."""
+        if self.facts is None or self.action is None:
+            return f"No profile tells what {self.verb} does at {self.instance.platform}; ask its vendor."
+        names = {*self.action.evidence, *(name for tier in self.facts.tiers for name in tier.evidence)}
+        oldest = min((self.facts.sources[name] for name in names), key=lambda source: source.verified)
+        year, month = map(int, oldest.verified.split("-"))
+        age = (today.year - year) * 12 + today.month - month
+        if age <= STALE_MONTHS:
+            return None
+        return (
+            f"What {self.action.verb} does at {self.facts.title} was last looked at in {oldest.verified}, "
+            f"{age} months ago. Look at the vendor's page first: {oldest.from_}."
+        )
 
     def stop_plan(self, now: float) -> Iterator[str]:
         """What a stop is and what follows from it, safe to print."""

@@ -22,13 +22,14 @@ def verify_run(args: argparse.Namespace) -> int:
         Failure: nothing was read back yet, or not to this computer.
     """
     from tui.custody.errand import errand
+    from tui.custody.standing import judged_well
     from tui.fleet.paths import paths
-    from tui.workers.judging import judge, passes
+    from tui.workers.judging import judge
 
     task = errand(args.target, paths())
     name = task.spec.name
     loaded, measured = judge(task)
-    passed = passes(loaded, measured)
+    passed = judged_well(loaded, measured)
     if args.json:
         told = {"load": json.loads(loaded.canonical), "metrics": json.loads(measured.canonical)}
         print(json.dumps(told, ensure_ascii=True, indent=1))

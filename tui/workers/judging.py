@@ -90,18 +90,6 @@ def restored(readback: ReadbackReport, name: str) -> Path:
     return folder
 
 
-def passes(loaded: LoadReport, measured: MetricReport) -> bool:
-    """Whether nothing stands against a proof in these two reports."""
-    from tui.custody.proof import checkpoint_passes, metric_passes
-
-    return (
-        not loaded.refusals
-        and not measured.refusals
-        and all(checkpoint_passes(one) for one in loaded.checkpoints)
-        and all(metric_passes(one) for one in measured.metrics)
-    )
-
-
 def main(words: list[str]) -> int:
     """``CONFIG STATE RUN``: judge the run of that installation."""
     config, state, run = words

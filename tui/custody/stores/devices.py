@@ -50,6 +50,14 @@ def one_device(copy: Place, reader: Place) -> bool:
     return number == other_number or number.startswith(_NO_DISK) or other_number.startswith(_NO_DISK)
 
 
+def clock_is_ours(place: Place) -> bool:
+    """Whether this computer's own kernel dates changes there: surely no other machine's clock does."""
+    if place.kind != "path" or place.device is None:
+        return False
+    kind = _parts(place.device)[2]
+    return kind not in _NETWORK and not kind.startswith(("fuse", "unknown", "UNKNOWN"))
+
+
 def _parts(device: str) -> tuple[str, str, str]:
     """Kernel, device and type, whose name may hold a slash (``ext2/ext3``)."""
     kernel, _, rest = device.partition("/")
