@@ -178,8 +178,8 @@ class RgtApp(App[int]):
 
         return save_lines(lines, path, name=name, folder=self._state)
 
-    def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
-        """Show a run, or a box without one."""
+    def open_run(self, box: str, run: str | None, *, zoom: bool = False, line: int | None = None) -> None:
+        """Show a run, or a box without one; `line` (from 1) puts the cursor on a line of its log."""
         from tui.model.command import ViewAt
         from tui.screens.run import RunScreen
 
@@ -190,8 +190,15 @@ class RgtApp(App[int]):
             self.send(ViewAt(None))
 
         self.push_screen(screen, left)
-        if zoom:
+        if zoom or line is not None:
             self.call_after_refresh(self.perform, "log")
+        if line is not None:
+            self.call_after_refresh(screen.show_line, line - 1)
+
+    def open_triage(self, name: str = "") -> None:
+        """Show what is wrong with a run or box by name, or with the selected one. Raises Failure."""
+        if self._everywhere is not None:
+            self._everywhere.action_triage(name)
 
     # -- life ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from tui.fleet.age import is_stale, long, short
 from tui.model.instance import LinkState
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, RunView
-from tui.model.telemetry import RunTruth
+from tui.model.telemetry import Filesystem, RunTruth
 from tui.model.text import SafeText
 
 STALLED_AFTER_S = 900.0
@@ -129,3 +129,10 @@ def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, 
         return RunState.UNKNOWN, SafeText(f"session {run.spec.session} is gone; no process is named")
     tail = f"; the log is silent for {long(silent)}" if silent is not None else ""
     return RunState.UNKNOWN, SafeText(f"no process is named for this run{tail}")
+
+
+def fullest(box: BoxView) -> Filesystem | None:
+    """The mount whose bytes or inodes are nearest to their end; None where none is known."""
+    mounts = (box.telemetry.filesystems.value if box.telemetry is not None else None) or ()
+    told = [m for m in mounts if not m.error and (m.use_pct is not None or m.inode_use_pct is not None)]
+    return max(told, key=lambda m: max(m.use_pct or 0.0, m.inode_use_pct or 0.0), default=None)

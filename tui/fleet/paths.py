@@ -31,6 +31,11 @@ class Paths:
         return self.config / "profiles"
 
     @property
+    def gotchas(self) -> Path:
+        """The operator's own incident files."""
+        return self.config / "gotchas"
+
+    @property
     def spool(self) -> Path:
         return self.state / "spool"
 

@@ -123,13 +123,17 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """Triage looked. `run` is None for a box without a watched run; `at` is when it was worked out."""
+    """Triage looked. `run` is None for a box without a watched run; `at` is when it was worked out.
+
+    Attributes:
+        looked_at: what was looked at, and when that was taken; None where it could not be.
+    """
 
     box: str
     run: str | None
     diagnosis: Diagnosis
     at: float
-    looked_at: tuple[SafeText, ...] = ()  # what was looked at, with its age, in words
+    looked_at: tuple[tuple[SafeText, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,20 @@ class Everywhere:
         if isinstance(fleet, FleetScreen):
             fleet.go_to(run.spec.box if run else name, run.name if run else None)
 
+    def action_triage(self, name: str = "") -> None:
+        """What is wrong with the selected run, or with one by name; a box stands for its only run."""
+        from tui.screens.triage import TriageScreen
+
+        snapshot = self._host.snapshot
+        box, run = self.here() if not name else (name, None)
+        if name and (named := snapshot.run(name)) is not None:
+            box, run = named.spec.box, named.name
+        elif snapshot.box(box) is None:
+            raise Failure(f"There is no box or run named {safe(box)!r}.")
+        if run is None and len(runs := snapshot.runs_on(box)) == 1:
+            run = runs[0].name
+        self._app.push_screen(TriageScreen(box, run))
+
     def action_probe(self) -> None:
         box, _ = self.here()
         if self._host.send(ProbeNow(box)):

@@ -150,7 +150,7 @@ class FleetScreen(View):
         """What applies to the selected row now."""
         if look is None:
             return self.verbs("add")
-        wanted = ["open", "filter", "sort", "add"]
+        wanted = ["open", "filter", "sort", "add", "triage"]
         if look.run is not None:
             wanted.append("log")
         if _has_candidates(look.box):

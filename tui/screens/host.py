@@ -63,8 +63,11 @@ class Host(Protocol):
     def save_lines(self, lines: Sequence[str], path: str, name: str) -> SafeText:
         """Save lines into a file on this computer, and tell where. Raises Failure."""
 
-    def open_run(self, box: str, run: str | None, *, zoom: bool = False) -> None:
-        """Show a run, or a box without one."""
+    def open_run(self, box: str, run: str | None, *, zoom: bool = False, line: int | None = None) -> None:
+        """Show a run, or a box without one; `line` (from 1) puts the cursor on a line of its log."""
+
+    def open_triage(self, name: str = "") -> None:
+        """Show what is wrong with a run or box by name, or with the selected one. Raises Failure."""
 
     async def perform(self, action_id: str, text: str | None = None) -> None:
         """Do what the registry calls `action_id`, guarded."""

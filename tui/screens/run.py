@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 
 from tui.fleet.age import age_word, is_stale
-from tui.model.command import ForgetRun, ReconnectNow
+from tui.model.command import ForgetRun, LoadOlder, ReconnectNow
 from tui.model.instance import LinkState
 from tui.model.snapshot import FleetSnapshot
 from tui.model.text import safe
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BESIDE = 100
 """From this width on the panels stand beside the log; below it they are a line each above it."""
+MOST_OLDER = 20_000
 LOW = 20
 """Below this height the summary keeps three lines."""
 
@@ -70,6 +71,7 @@ class RunScreen(LogActions):
         self._zoomed: Widget | None = None
         self._drawn: FleetSnapshot | None = None
         self._drawn_at = 0
+        self._wanted_line: int | None = None
 
     def compose(self) -> ComposeResult:
         yield Lines(id="head")
@@ -110,6 +112,8 @@ class RunScreen(LogActions):
             self._open_log()
         if self.run_name in log_runs:
             self.log_view.changed()
+            if self._wanted_line is not None:
+                self.show_line(self._wanted_line)
         moment = int(self.host.clock())
         # A chatty log publishes ten times a second; what stands beside it changes seldom.
         if snapshot is not self._drawn or moment != self._drawn_at:
@@ -218,12 +222,30 @@ class RunScreen(LogActions):
             wanted = ["adopt", "next_pane", "zoom", "probe", "shell"]
         if sight.box is not None and sight.box.link.state is not LinkState.LIVE:
             wanted.insert(0, "reconnect")
+        if run_wants_triage(sight):
+            wanted.insert(0, "triage")
+        else:
+            wanted.insert(4, "triage")
         found = {name: self.verbs(name) for name in wanted}
         return [replace(v, rank=i) for i, name in enumerate(wanted) for v in found[name]]
 
     def _open_log(self) -> None:
         run = self.run_name
         self.log_view.open(run, self.store.log(run) if run is not None else None)
+
+    def show_line(self, number: int) -> None:
+        """Put the log's cursor on a line, counted from 0; ask the spool for it when it is not in memory."""
+        asked, self._wanted_line = self._wanted_line, None
+        if self.run_name is None or self.log_view.go(number):
+            return
+        base = self.store.log(self.run_name).base
+        if number < base and asked is None:
+            self._wanted_line = number
+            self.host.send(LoadOlder(self.run_name, before=base, count=min(base - number + 200, MOST_OLDER)))
+        elif number >= base:
+            self.host.say(f"Line {number + 1:,} is hidden by a filter; 0 drops all filters.")
+        else:
+            self.host.say(f"Line {number + 1:,} is neither in memory nor in the spool; B searches the box.")
 
     # -- panes -------------------------------------------------------------------------------------------
 
@@ -335,3 +357,10 @@ class RunScreen(LogActions):
             meaning = f"Judged from the evidence: {run.why}." if run else "Nothing is watched on this box."
             found = Explanation(f"{name} state", state, meaning, taken_at=run.truth_at if run else None)
         self.app.push_screen(ExplainScreen(found))
+
+
+def run_wants_triage(sight: Sight) -> bool:
+    """Whether something is wrong, so that triage is the first thing to offer."""
+    return bool(
+        (sight.run is not None and sight.run.attention) or (sight.box is not None and sight.box.attention)
+    )

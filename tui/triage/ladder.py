@@ -216,7 +216,7 @@ def _hands_off(one: Found, survey: Survey, kept: Kept) -> str:
     if one.path.rstrip("/") == survey.mount.rstrip("/"):
         return "it is the mount itself"
     for path, role in kept.paths:
-        if _inside(path, one.path) or _inside(one.path, path):
+        if _inside(path, one.path):
             return f"the {role} of a watched run lies there"
     for path, pid in survey.open_paths:
         if _inside(path, one.path):

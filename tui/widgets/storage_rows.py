@@ -1,0 +1,130 @@
+"""A recovery ladder as entries of a list. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tui.fleet.age import age_word
+from tui.model.storage import Ladder, Place, Protected, Reclaimable
+from tui.model.text import safe
+from tui.widgets.chooser import Entry
+from tui.widgets.figures import size
+from tui.widgets.glyphs import Glyphs, bar
+from tui.widgets.lines import Line, Span, clip, end_of, fit, wrap
+
+WIDE = 90
+FIGURE = 14
+"""Cells of an amount."""
+
+
+def storage_entries(made: Ladder, width: int, glyphs: Glyphs) -> list[Entry]:
+    """The rungs in order: what is full, who fills it, what may go, what stays, what is missing then."""
+    return [
+        Entry(tuple(_head(made, width, glyphs))),
+        *_section("writers", [((str(w), ""),) for w in made.writers], width, glyphs, "nobody seen writing"),
+        *_places("largest", made.largest, made, width, glyphs),
+        *_reclaim(made, width, glyphs),
+        *_protected(made.protected, made, width, glyphs),
+        *_section("not read", [((str(w), "attention"),) for w in made.unread], width, glyphs),
+    ]
+
+
+def amount(count: int | None, made: Ladder) -> str:
+    """An amount of the resource that runs out."""
+    if count is None:
+        return "not counted"
+    return f"{count:,} files" if made.resource == "inodes" else size(count)
+
+
+def conclusion(made: Ladder) -> str:
+    """What can be reached, in a sentence; never by making the experiment smaller."""
+    if made.to_free is None:
+        return "How much must be freed is not known: the file system does not tell its limit."
+    if made.to_free == 0:
+        told = f"Below {made.target_pct:.0f} %: nothing needs to be freed now."
+    elif made.shortfall == 0:
+        told = f"{amount(made.to_free, made)} to free for {made.target_pct:.0f} %; the list below is enough."
+    else:
+        told = (
+            f"{amount(made.to_free, made)} to free for {made.target_pct:.0f} %; the list below frees "
+            f"{amount(made.frees, made)}: {amount(made.shortfall, made)} short. Enlarge it by that much "
+            "at least, or move results to a durable copy first: rgt pull RUN --to DEST."
+        )
+    if made.expand_by:
+        told += f" For the rest of the run it would have to grow by {amount(made.expand_by, made)}."
+    return told
+
+
+def _head(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    share = made.used / made.limit if made.used is not None and made.limit else None
+    used, limit = amount(made.used, made), amount(made.limit, made)
+    level = "danger" if share is not None and share > 0.95 else "attention" if share and share > 0.85 else ""
+    cells = max(8, min(40, width // 4))
+    figures: Line = (
+        (f" {made.resource} ", "strong"),
+        (bar(share, cells, glyphs, tick=made.target_pct / 100), level),
+        (f" {used} of {limit}" + (f" ({share * 100:.0f} %)" if share is not None else ""), level),
+    )
+    yield clip(figures, width - 1, glyphs.ellipsis)
+    where = f"{made.mount} is {made.fstype or 'a file system of unknown type'} on {made.source or 'n/a'}"
+    yield clip(((f" {safe(where)}", "dim"),), width - 1, glyphs.ellipsis)
+    for part in wrap(conclusion(made), max(10, width - 3)):
+        yield ((f" {part}", "strong"),)
+
+
+def _section(
+    label: str, rows: Sequence[Line], width: int, glyphs: Glyphs, nothing: str = ""
+) -> Iterator[Entry]:
+    if not rows and nothing:
+        rows = [((nothing, "dim"),)]
+    for n, row in enumerate(rows):
+        head: Span = (f" {fit(label if n == 0 else '', 10)}", "dim")
+        yield Entry((clip((head, *row), width - 1, glyphs.ellipsis),))
+
+
+def _places(label: str, places: Sequence[Place], made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Entry]:
+    rows: list[Line] = []
+    for place in places[:6]:
+        count = place.files if made.resource == "inodes" else place.bytes
+        path = end_of(place.path, max(10, width - FIGURE - 16), ellipsis=glyphs.ellipsis)
+        rows.append(((fit(amount(count, made), FIGURE, right=True), ""), (f"  {path}", "")))
+    yield from _section(label, rows, width, glyphs)
+
+
+def _reclaim(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Entry]:
+    if not made.reclaim:
+        words: Line = (("nothing here is proven to come back by itself", "dim"),)
+        yield from _section("may go", [words], width, glyphs)
+    for n, one in enumerate(made.reclaim):
+        yield Entry(tuple(_reclaimable(one, n, made, width, glyphs)), ("reclaim", n))
+
+
+def _reclaimable(one: Reclaimable, n: int, made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
+    head: Span = (f" {fit('may go' if n == 0 else '', 10)}", "dim")
+    count = one.files if made.resource == "inodes" else one.bytes
+    path = end_of(one.path, max(10, width - FIGURE - 34), ellipsis=glyphs.ellipsis)
+    tag: Span = ("  L3 by you", "danger") if width >= WIDE else ("  L3", "danger")
+    yield clip(
+        (head, (fit(amount(count, made), FIGURE, right=True), "strong"), (f"  {path}", ""), tag),
+        width - 1,
+        glyphs.ellipsis,
+    )
+    why = f"{one.kind}: {one.why}"
+    yield clip(((" " * (FIGURE + 13), ""), (why, "dim")), width - 1, glyphs.ellipsis)
+
+
+def _protected(rows: Sequence[Protected], made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Entry]:
+    lines: list[Line] = []
+    for one in rows:
+        count = one.files if made.resource == "inodes" else one.bytes
+        path = end_of(one.path, max(10, width // 2 - FIGURE), ellipsis=glyphs.ellipsis)
+        lines.append(
+            ((fit(amount(count, made), FIGURE, right=True), ""), (f"  {path}", ""), (f"  {one.why}", "dim"))
+        )
+    yield from _section("stays", lines, width, glyphs)
+
+
+def taken(made: Ladder, now: float, period_s: float) -> str:
+    """How old the survey is."""
+    age = age_word(made.at, now, period_s)
+    return "surveyed just now" if age == "live" else f"surveyed {age} ago"
