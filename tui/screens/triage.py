@@ -319,13 +319,14 @@ class TriageScreen(View):
         kind, what = self._selected()
         view = self.view()
         incident = view.incident
-        if kind == "evidence" and (found := self._evidence(what)) is not None:
-            return found.text
+        if kind == "evidence" and (piece := self._evidence(what)) is not None:
+            return piece.text
         if incident is not None and kind == "step" and isinstance(what, int) and what < len(incident.remedy):
             step = incident.remedy[what]
             return step.command or step.text
-        if incident is not None and kind == "ruled":
-            return "; ".join(f"{one.cls}: {one.why}" for one in incident.ruled_out)
+        if view.told is not None and kind == "ruled":
+            found = (*(incident.ruled_out if incident is not None else ()), *view.told.diagnosis.ruled_out)
+            return "; ".join(f"{one.cls}: {one.why}" for one in found)
         if kind == "look" and (answer := next((a for a in view.looks if a.look == what), None)) is not None:
             return "\n".join([answer.command, *answer.lines])
         told = view.told

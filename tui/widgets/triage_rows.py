@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tui.fleet.age import age_word, long
 from tui.model.event import Diagnosed
-from tui.model.incident import Diagnosis, Evidence, Incident, RemedyStep
+from tui.model.incident import Diagnosis, Evidence, Incident, RemedyStep, RuledOut
 from tui.model.look import LOOKS, LookAnswer
 from tui.model.snapshot import BoxView, RunView
 from tui.model.text import SafeText, safe
@@ -87,8 +87,9 @@ def entries(view: TriageView, width: int, height: int) -> list[Entry]:
     head = [Entry((*_verdict(view, view.told.diagnosis, width), *_standing(view, width)))]
     incident = view.incident
     if incident is None:
-        return _airy([head, list(_looked_at(view, width)), list(_looks(view, width, ()))], height)
-    ruled = list(_ruled_out(incident, view, width))
+        ruled = list(_ruled_out(view.told.diagnosis.ruled_out, view, width))
+        return _airy([head, ruled, list(_looked_at(view, width)), list(_looks(view, width, ()))], height)
+    ruled = list(_ruled_out((*incident.ruled_out, *view.told.diagnosis.ruled_out), view, width))
     steps = list(_steps(incident, view, width))
     others = list(_others(view, width))
     used = sum(len(e.lines) for e in (*head, *ruled)) + min(3, sum(len(e.lines) for e in steps))
@@ -203,11 +204,11 @@ def _labelled(label: str, line: Line, view: TriageView, width: int) -> Line:
     return clip((head, *line), width - 1, view.glyphs.ellipsis)
 
 
-def _ruled_out(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
-    if not incident.ruled_out:
+def _ruled_out(found: Sequence[RuledOut], view: TriageView, width: int) -> Iterator[Entry]:
+    if not found:
         return
     joint = f" {view.glyphs.dot} "
-    text = joint.join(f"{one.cls} ({one.why})" for one in incident.ruled_out)
+    text = joint.join(f"{one.cls} ({one.why})" for one in found)
     parts = wrap(safe(text), max(10, width - label_cells(width) - 2))
     most = 3 if width >= WIDE else 1
     if len(parts) > most:

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tui.box import wake
 from tui.box.backoff import Backoff
+from tui.box.transport import Transport
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
 from tui.model.command import (
     AdoptRun,
     CancelSearch,
+    ChooseDestination,
     CloseForward,
     Command,
+    DecideLeftovers,
+    Diagnose,
     ForgetRun,
+    GivePhrase,
     GiveSecret,
+    GiveWord,
+    GoOnOver,
+    HaltTeardown,
+    LeaveTeardown,
     LoadOlder,
     OpenForward,
     ProbeNow,
     ReconnectNow,
+    RedoStep,
     ReloadFleet,
     SearchLog,
+    StartTeardown,
+    SurveyStorage,
+    TakeLook,
     TrustHostKey,
     ViewAt,
 )
@@ -37,6 +51,10 @@ from tui.workers.box import BoxWorker, Dial, Pace
 from tui.workers.lock import WatchLock
 from tui.workers.run import RunWorker
 from tui.workers.secrets import StoreAsker
+from tui.workers.triage import Triager
+
+if TYPE_CHECKING:
+    from tui.workers.teardowns import Teardowns
 
 FILE_S = 2.0
 """How often the fleet file is looked at: another rgt, or an editor, may have changed it."""
@@ -102,6 +120,8 @@ class Supervisor:
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
         self._told: frozenset[SafeText] = frozenset()
+        self._teardowns: Teardowns | None = None  # loaded when one is opened, or was left open
+        self._triage = Triager(store, self._transport, paths.gotchas)
 
     async def run(self) -> None:
         """Watch the fleet until cancelled, then close every link within a bounded time."""
@@ -112,6 +132,8 @@ class Supervisor:
                 group.create_task(self._obey())
                 group.create_task(self._follow_file(stamp))
                 group.create_task(wake.watch(self._woke_up))
+                group.create_task(self._open_ends())
+                group.create_task(self._keep_alive(self._triage.run, "", "triage"))
         finally:
             await self._stop_all()
 
@@ -231,6 +253,20 @@ class Supervisor:
                 worker = self._run_worker(run)
                 if worker is not None:
                     await worker.handle(command)
+            case Diagnose() | TakeLook() | SurveyStorage():
+                await self._triage.handle(command)
+            case (
+                StartTeardown()
+                | LeaveTeardown()
+                | HaltTeardown()
+                | DecideLeftovers()
+                | ChooseDestination()
+                | GoOnOver()
+                | RedoStep()
+                | GivePhrase()
+                | GiveWord()
+            ):
+                await (await self._ends()).handle(command)
             case _:
                 await self._to_box(command)
 
@@ -254,6 +290,10 @@ class Supervisor:
             case CloseForward(_, port):
                 await worker.close_forward(port)
 
+    def _transport(self, box: str) -> Transport | None:
+        boxed = self._boxes.get(box)
+        return boxed.worker.link.current if boxed is not None else None
+
     def _run_worker(self, run: str) -> RunWorker | None:
         return next((b.runs[run][0] for b in self._boxes.values() if run in b.runs), None)
 
@@ -266,7 +306,25 @@ class Supervisor:
             await _end(task)
         await _end(boxed.task)
 
+    async def _open_ends(self) -> None:
+        """Say from the start what was begun and nobody saw end: it may still bill."""
+        if not any((self._paths.state / "teardown").glob("*.jsonl")):
+            return
+        try:
+            await (await self._ends()).read_open_ends()
+        except Failure as failure:
+            await self._store.put(Notice(failure.line, "danger"))
+
+    async def _ends(self) -> Teardowns:
+        """The teardowns. What they import costs 150 ms and 13 MB, so it is loaded late and in a thread."""
+        if self._teardowns is None:
+            module = await asyncio.to_thread(importlib.import_module, "tui.workers.teardowns")
+            self._teardowns = module.Teardowns(self._store, self._dial, self._paths)
+        return self._teardowns
+
     async def _stop_all(self) -> None:
+        if self._teardowns is not None:
+            await self._teardowns.close()
         tasks = [t for b in self._boxes.values() for t in (b.task, *(task for _, task in b.runs.values()))]
         for task in tasks:
             task.cancel()

@@ -1,0 +1,133 @@
+"""What is known of a run, gathered into what a diagnosis is made from. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tui.fleet.judge import STALLED_AFTER_S
+from tui.model.event import Diagnosed
+from tui.model.instance import LinkState
+from tui.model.snapshot import BoxView, RunView
+from tui.model.telemetry import RunTruth, Telemetry
+from tui.model.text import LogText, SafeText, plain, safe
+from tui.triage.engine import diagnose
+from tui.triage.inputs import Known, Said, said
+from tui.triage.rules import Rules
+from tui.triage.scan import Digest, scan
+
+BLOCK = 4096
+"""Lines that are handed to the scan at once."""
+FRESH_LOOK_S = 900.0
+"""An older answer says what was; the operator can take the look again."""
+
+
+def digest_of(rules: Rules, lines: Sequence[LogText], first: int = 0) -> Digest:
+    """What a diagnosis needs of lines in memory.
+
+    Args:
+        first: number of lines before `lines[0]`; evidence counts from the log's first line.
+    """
+    return counted_from(scan(_blocks(lines), rules.finder), first)
+
+
+def counted_from(digest: Digest, first: int) -> Digest:
+    """The digest of the end of a log, with the numbers that its lines have in the whole."""
+    if not first:
+        return digest
+    rows = tuple(replace(row, number=row.number + first) for row in digest.rows)
+    return replace(digest, rows=rows, lines=digest.lines + first)
+
+
+def _blocks(lines: Sequence[LogText]) -> Iterator[bytes]:
+    for start in range(0, len(lines), BLOCK):
+        yield "".join(f"{plain(line)}\n" for line in lines[start : start + BLOCK]).encode()
+
+
+def diagnosed(
+    rules: Rules,
+    box: BoxView,
+    run: RunView | None,
+    digest: Digest | None,
+    *,
+    log_at: float | None,
+    at: float,
+) -> Diagnosed:
+    """The diagnosis of a run, or of a box when `run` is None.
+
+    Args:
+        digest: of the run's log; None where it could not be read.
+        log_at: when the log's newest line was read here.
+        at: now, seconds since the epoch.
+    """
+    told = diagnose(rules, digest, said_of(box, at), box.telemetry, known_of(box, run, at))
+    name = run.name if run is not None else None
+    return Diagnosed(box.name, name, told, at, tuple(looked_at(box, run, digest, log_at)))
+
+
+def known_of(box: BoxView, run: RunView | None, at: float) -> Known:
+    """What was known before and besides the newest probe."""
+    host = box.telemetry.host.value if box.telemetry is not None else None
+    offset = host.clock_offset_s if host is not None else None
+    truth = run.truth if run is not None else None
+    now = None if offset is None else at + offset
+    return Known(
+        run=run.name if run is not None else None,
+        boot_id=run.spec.boot_id if run is not None else None,
+        now=now,
+        oom_kills=box.first_oom,
+        alive=truth.alive if truth is not None else None,
+        session_alive=truth.session_alive if truth is not None else None,
+        log_age_s=_log_age(truth, box.telemetry, offset),
+        reachable=_reachable(box),
+        quiet_s=STALLED_AFTER_S,
+        platform=box.instance.platform,
+    )
+
+
+def _log_age(truth: RunTruth | None, telemetry: Telemetry | None, offset: float | None) -> float | None:
+    log = truth.log.value if truth is not None else None
+    if log is None or telemetry is None or offset is None:
+        return None
+    return max(0.0, telemetry.taken_at + offset - log.modified_at)
+
+
+def _reachable(box: BoxView) -> bool | None:
+    if box.link.state is LinkState.LIVE:
+        return True
+    return None if box.link.state in (LinkState.IDLE, LinkState.CONNECTING) else False
+
+
+def said_of(box: BoxView, at: float) -> tuple[Said, ...]:
+    """Answers of looks that are fresh enough, and what stood in the way to the box."""
+    answers = [said(look) for look in box.looks if at - look.at < FRESH_LOOK_S and (look.lines or look.note)]
+    if box.link.state is not LinkState.LIVE and box.link.detail:
+        answers.append(Said("ssh", SafeText("ssh"), str(box.link.detail), at=box.link.since or None))
+    return tuple(answers)
+
+
+def looked_at(
+    box: BoxView, run: RunView | None, digest: Digest | None, log_at: float | None
+) -> Iterator[tuple[SafeText, float | None]]:
+    """What a diagnosis rests on, with the time each was taken; None: it could not be looked at."""
+    telemetry = box.telemetry
+    yield (SafeText("probe"), telemetry.taken_at if telemetry is not None else None)
+    if run is not None and run.spec.log:
+        count = f" ({digest.lines:,} lines)" if digest is not None else ""
+        yield (SafeText(f"log{count}"), log_at)
+    if telemetry is not None:
+        parts = (
+            ("cards", telemetry.gpus), ("disks", telemetry.filesystems), ("memory", telemetry.memory),
+            ("kernel messages of cards", telemetry.xid),
+        )  # fmt: skip
+        for word, reading in parts:
+            taken = reading.source.taken_at if reading.source is not None else telemetry.taken_at
+            yield (SafeText(word), taken if reading.known else None)
+    for look in box.looks:
+        yield (safe(look.look.replace("_", " ")), look.at)
+
+
+def clock(at: float) -> str:
+    """A time of day as the screens write it."""
+    return time.strftime("%H:%M:%S", time.localtime(at))
