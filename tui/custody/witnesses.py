@@ -122,11 +122,14 @@ def _credential(listing: Listing | ControlError, victim: Victim, known: Known) -
     if not listing.complete:
         return False, "the list is not complete"
     accounts = {one for one in (victim.account, known.account) if one}
+    others_seen = bool({one.id for one in listing.machines} & set(known.others))
     if listing.account is not None and accounts:
-        if accounts == {listing.account}:
+        if accounts != {listing.account}:
+            return False, f"the credential belongs to {listing.account}"
+        if listing.account_told or others_seen or not known.others:
             return True, ""
-        return False, f"the credential belongs to {listing.account}"
-    if {one.id for one in listing.machines} & set(known.others):
+        return False, "none of the machines that were beside it is listed any more"
+    if others_seen:
         return True, ""
     return False, "nothing shows that this credential sees the machine's account"
 

@@ -186,7 +186,7 @@ class AutoDL:
                     page.result_total is None or len(found) >= page.result_total
                 )
                 break
-        return Listing(tuple(found.values()), complete, account=self.edge.account)
+        return Listing(tuple(found.values()), complete, account=self.edge.account, account_told=False)
 
     async def stop(self, victim: Victim) -> str:
         """Shut down. While it starts AutoDL accepts this and goes on starting, so then it is not sent."""

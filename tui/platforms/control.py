@@ -67,12 +67,15 @@ class Listing:
         complete: all pages were read and nothing was filtered out.
         account: whom the credential belongs to, told to a valid credential only; None: not told.
         volumes: ids of disks that exist, None where the platform was not asked.
+        account_told: False: `account` is only the key that was used, because the platform names nobody. Then
+            a machine that was seen beside the one in question has to be seen again.
     """
 
     machines: tuple[Machine, ...]
     complete: bool
     account: str | None = None
     volumes: tuple[str, ...] | None = None
+    account_told: bool = True
 
     def find(self, id_: str) -> Machine | None:
         return next((one for one in self.machines if one.id == id_), None)

@@ -138,6 +138,7 @@ class Lambda:
             tuple(map(_machine, instances)),
             complete=not bad and not names_more(told),
             account=self.edge.account,
+            account_told=False,
             volumes=await self._filesystems(),
         )
 

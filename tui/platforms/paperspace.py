@@ -123,10 +123,12 @@ class Paperspace:
     async def list_all(self) -> Listing:
         rows, complete = await self._pages("machines")
         machines, bad = each(_Found, rows)
+        account = await self._account()
         return Listing(
             tuple(map(_machine, machines)),
             complete and not bad,
-            account=await self._account(),
+            account=account,
+            account_told=account != self.edge.account,
             volumes=await self._left(),
         )
 

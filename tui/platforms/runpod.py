@@ -149,6 +149,7 @@ class RunPod:
             tuple(map(_machine, pods)),
             complete=not bad and not names_more(told),
             account=self.edge.account,
+            account_told=False,
             volumes=await self._volumes(),
         )
 
