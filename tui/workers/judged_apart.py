@@ -1,0 +1,69 @@
+"""Loading and recomputing in a process of their own: a screen must not share an interpreter with them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tui.custody.errand import Errand
+from tui.model.failure import Exit, Failure
+
+_LINE = 1 << 16
+
+
+async def judge_apart(task: Errand, told: Callable[[str, int, int], None]) -> None:
+    """Do what `tui.workers.judging.judge` does; the reports are stored then. It ends with this call.
+
+    Args:
+        told: hears ``load`` or ``metrics``, and bytes done and in all.
+
+    Raises:
+        Failure: it could not be judged, or the process broke off.
+    """
+    where = task.where
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tui.workers.judging", str(where.config), str(where.state), task.spec.name,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True, limit=_LINE,
+    )  # fmt: skip
+    try:
+        last = await _heard(process, told)
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if "failure" in last:
+        what, means, do, failed = last["failure"]
+        raise Failure(what, means=means, do=do, code=failed)
+    if "done" not in last:
+        raise Failure(
+            f"The process that loads checkpoints and recomputes metrics broke off (exit {code}).",
+            means="Nothing is known of what it was looking at; the copy is unharmed.",
+            do="Try again; `rgt verify RUN` in a shell says more.",
+            exit=Exit.UNKNOWN,
+            code="judging-broke-off",
+        )
+
+
+async def _heard(
+    process: asyncio.subprocess.Process, told: Callable[[str, int, int], None]
+) -> dict[str, Any]:
+    """The last line, after telling how far it is."""
+    assert process.stdout is not None
+    last: dict[str, Any] = {}
+    while line := await process.stdout.readline():
+        try:
+            last = json.loads(line)
+            if "phase" in last:
+                told(str(last["phase"]), int(last["at"]), int(last["of"]))
+        except (ValueError, KeyError, TypeError):
+            last = {}
+    return last

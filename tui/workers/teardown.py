@@ -1,0 +1,508 @@
+"""The teardown of one box: walks the chain until the operator is needed, and takes what he says.
+
+It has no state of its own that matters: records, decisions and journal on disk are where it goes on,
+in this process or the next. What it shows is made from them. Work goes on when nobody looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from tui.box.errors import ConnectFailure
+from tui.box.transport import LinkLost, SessionsExhausted
+from tui.custody import hold
+from tui.custody.approval import approve, new_nonce, phrase
+from tui.custody.by_hand import Word
+from tui.custody.decisions import record, record_reason
+from tui.custody.errand import Errand, errand
+from tui.custody.leftovers import Decision
+from tui.custody.machine import known_victim
+from tui.custody.moments import moment, seconds
+from tui.custody.outcome import Pace
+from tui.custody.proof import Chain
+from tui.custody.provider import Platform, platform_of
+from tui.custody.receipts import Ledger
+from tui.custody.tiers import tiers_of
+from tui.fleet.paths import Paths
+from tui.fleet.store import Store
+from tui.model.custody import Approval, Outcome, Proof, Tier, Verb
+from tui.model.event import Notice
+from tui.model.failure import Failure
+from tui.model.instance import Instance
+from tui.model.teardown import PhraseAsked, StepId, StepView, TeardownView
+from tui.model.text import SafeText, safe
+from tui.workers import teardown_words as words
+from tui.workers.box import Dial
+from tui.workers.end import End, approved, chain_end, prove, stop_end
+from tui.workers.lock import WatchLock
+from tui.workers.teardown_board import Board
+from tui.workers.teardown_walk import STEPS, Walk, choose, proposed
+
+_SETTLED = ("proven", "attested", "already-gone", "already-stopped")
+_OVER = ("box-busy", "box-unknown")
+"""What a stop that loses nothing may go on over, with a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a teardown waits.
+
+    Attributes:
+        pauses: seconds before each further try after a lost link.
+        in_box_s: what a box is given to act on a command before it is looked at again.
+        pace: how the control plane is watched.
+    """
+
+    pauses: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0)
+    in_box_s: float = 8.0
+    pace: Pace = Pace()
+
+
+class Teardown:
+    """One box and one verb.
+
+    Args:
+        run: whose files must survive; None where the box has none.
+        clock: seconds since the epoch.
+        changed: called when something was begun or settled.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        dial: Dial,
+        where: Paths,
+        instance: Instance,
+        run: str | None,
+        verb: Verb,
+        *,
+        clock: Callable[[], float] = time.time,
+        patience: Patience = Patience(),
+        changed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._store, self._dial, self._where = store, dial, where
+        self._instance, self._run = instance, run
+        self._verb: Verb = verb
+        self._clock, self._patience, self._changed = clock, patience, changed
+        self._work: asyncio.Task[None] | None = None
+        self._sure: set[StepId] = set()  # done, or found to hold, in this process
+        self._end: End | None = None
+        self._walker: Walk | None = None
+        self._chain: Chain | None = None
+        self._proof: Proof | None = None
+        self._nonce = ""
+        self._lock: WatchLock | None = None
+        self._board = Board(store, TeardownView(instance.name, run, verb))
+        self.watched = True
+
+    # --- the operator -------------------------------------------------------------------------------------
+
+    @property
+    def verb(self) -> Verb:
+        return self._verb
+
+    @property
+    def view(self) -> TeardownView:
+        """What is shown of it."""
+        return self._board.view
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs now."""
+        return self._work is not None and not self._work.done()
+
+    async def open(self) -> None:
+        """Look at everything anew and go on; where it is at work already, only look on."""
+        self.watched = True
+        if not self.busy:
+            self._sure.clear()
+            self._end = None
+            self._start(self._walk)
+
+    async def halt(self) -> None:
+        """End what runs now. What it has done is kept."""
+        if await self._cancelled():
+            self._board.step(
+                self.view.current, state="failed", progress=None, brief=SafeText("halted by you")
+            )
+            await self._board.show(working=False)
+
+    async def close(self) -> None:
+        """End everything and give the run free."""
+        await self._cancelled()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    async def _cancelled(self) -> bool:
+        work = self._work
+        if work is None or work.done():
+            return False
+        work.cancel()
+        await asyncio.wait([work])
+        return True
+
+    async def decide(self, groups: Sequence[str], decision: Decision) -> None:
+        """Record decisions about leftovers; when none is open any more the roster is made with them."""
+        task = await self._free()
+        if decision.word == "keep" and any(group.startswith("unlisted:") for group in groups):
+            raise Failure("What nobody could list can't be kept; make it readable, or give it up.")
+        record(task.folder, dict.fromkeys(groups, decision), moment(self._clock()))
+        self._from("roster")
+        assert self._walker is not None
+        leftovers = self._walker.leftovers()
+        await self._board.show(leftovers=leftovers)
+        if all(one.decision for one in leftovers):
+            self._start(self._walk)
+
+    async def choose(self, text: str) -> None:
+        """Copy to this place, and remember it."""
+        task = await self._free()
+        assert self._walker is not None
+        meant = await asyncio.to_thread(choose, task, text)
+        if meant != self.view.destination:
+            self._walker.forced.add("copy")
+        self._from("copy")
+        await self._board.show(destination=safe(meant, 400), question=None)
+        self._start(self._walk)
+
+    async def go_on_over(self, step: str, reason: str) -> None:
+        """Record why the operator goes on over what a step warns of; for a stop, over a box that is busy."""
+        shown = next((one for one in self.view.steps if one.id == step), None)
+        if not reason.strip() or shown is None:
+            raise Failure("A reason is needed.", means="Nothing was changed.")
+        if self.view.question == "anyway" and self._end is not None and not self.busy:
+            self._end = replace(self._end, order=replace(self._end.order, anyway=reason))
+            self._start(self._carry_out)
+            return
+        task = await self._free()
+        codes = [one.code for one in shown.gaps]
+        if not codes:
+            raise Failure(
+                "That step warns of nothing.",
+                means="What it refuses has to be cleared; a reason does not do.",
+            )
+        record_reason(task.folder, codes, reason, moment(self._clock()))
+        self._board.step(shown.id, gaps=tuple(replace(one, reason=safe(reason, 300)) for one in shown.gaps))
+        if self._proof is not None:  # it tells the reasons, too, so it is another one now
+            self._from("approval")
+            self._start(self._walk)
+        await self._board.show()
+
+    async def redo(self, step: str) -> None:
+        """Make a step again, and so those after it. What refused at the end begins at the roster."""
+        if self.view.ended in _SETTLED:
+            raise Failure(f"{self._instance.name}: that is settled.", means="Nothing is left to do.")
+        if self._end is None or self._end.standing is not None or self._walker is None:
+            await self.open()
+            return
+        await self._free()
+        chosen = next((one for one in STEPS if one == step), None)
+        if chosen is not None:
+            self._walker.forced.add(chosen)
+        self._from(chosen or "roster")
+        self._start(self._walk)
+
+    async def approve(self, typed: str, proof: str) -> None:
+        """Take what was typed for the phrase; it must be for the proof that was on the screen."""
+        asked, end = self.view.phrase, self._end
+        if asked is None or end is None or self.busy:
+            raise Failure("No phrase is asked for now.", means="Nothing was done.")
+        if asked.proof != proof:
+            await self._board.show(answer=SafeText("That was for an earlier proof. Nothing was done."))
+        elif self._proof is None:
+            if typed == asked.text:
+                self._start(self._carry_out)
+            else:
+                await self._board.show(answer=SafeText("That is not what is asked for. Nothing was done."))
+        else:
+            await self._approve(end, self._proof, typed)
+
+    async def _approve(self, end: End, proof: Proof, typed: str) -> None:
+        task = await self._free()
+        given = approve(proof, typed, self._clock(), nonce=self._nonce)
+        if isinstance(given, Approval):
+            assert self._chain is not None
+            self._end = await asyncio.to_thread(approved, end, task, self._chain, proof, given)
+            self._start(self._carry_out)
+            return
+        await self._board.show(answer=safe(f"{given.detail} Nothing was done. {given.clears}"))
+        if given.code == "proof-expired":
+            self._from("approval")
+            self._start(self._walk)
+
+    async def say(self, word: Word) -> None:
+        """Record what the operator says the console shows."""
+        end = self._end
+        if end is None or self.busy or self.view.question != "word":
+            raise Failure("Your word is not asked for now.", means="Nothing was recorded.")
+        self._start(lambda: self._attest(end, word))
+
+    async def _free(self) -> Errand:
+        """The errand, where nothing runs that would be disturbed."""
+        if self.view.working and self.busy:
+            raise Failure(
+                f"{self._instance.name} is at work.",
+                means="Nothing was changed.",
+                do="Wait, or halt it first.",
+            )
+        if self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
+        if self._walker is None:
+            raise Failure("That does not belong to a stop which loses nothing.", means="Nothing was changed.")
+        return self._walker.task
+
+    # --- the walk -----------------------------------------------------------------------------------------
+
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._board.begin()
+        self._work = asyncio.create_task(self._guarded(work))
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run work; what stops it is told at the step where it stopped."""
+        try:
+            await work()
+        except Failure as failure:
+            await self._stopped(failure.line)
+        except TimeoutError:
+            await self._stopped(
+                safe(f"{self._instance.name} did not answer in time. Nothing is lost; go on.")
+            )
+        except Exception as fault:  # noqa: BLE001 - told at its step; the other boxes are watched on
+            await self._stopped(safe(f"An error of rgt's own: {type(fault).__name__}: {fault}", 300))
+        await self._board.show(working=False)
+        if not self.watched:
+            step = self.view.step(self.view.current)
+            where = f"{self.view.current}: {step.brief}" if step else ""
+            text = safe(f"The {self._verb} of {self._instance.name} stands at {where}", 300)
+            await self._store.put(Notice(text, "attention", self._instance.name))
+
+    async def _stopped(self, why: SafeText) -> None:
+        self._board.step(self.view.current, state="failed", progress=None, brief=why, observed=(why,))
+        await self._board.show(problem=SafeText("") if self.view.steps else why)
+
+    async def _walk(self) -> None:
+        """From where it stands to the proof, or to what needs the operator."""
+        end, walker = await self._opened()
+        if end.standing is not None:
+            await self._carry_out()
+            return
+        if walker is None:
+            await self._ask_stop(end)
+            return
+        for step in STEPS:
+            if step not in self._sure and not await self._take(walker, step):
+                return
+        await self._prove(end, walker)
+
+    async def _opened(self) -> tuple[End, Walk | None]:
+        if self._end is None:
+            self._claim()
+            platform = await asyncio.to_thread(platform_of, self._instance, self._verb, self._where)
+            task = await asyncio.to_thread(self._errand, platform)
+            await self._board.show(**await asyncio.to_thread(self._facts, platform))
+            if task is None:
+                self._walker = None
+                self._end = await asyncio.to_thread(stop_end, self._where, platform, self._dial)
+            else:
+                self._walker = Walk(task, self._dial, self._verb, self._board.progressed)
+                self._end = await asyncio.to_thread(chain_end, task, platform, self._dial)
+                await self._board.show(destination=safe(proposed(task), 400))
+            self._end = replace(self._end, pace=self._patience.pace, clock=self._clock)
+            await self._board.show(steps=await self._ahead())
+        return self._end, self._walker
+
+    def _claim(self) -> None:
+        """Only one rgt of this computer walks a box's chain. Raises Failure."""
+        if self._lock is None:
+            lock = WatchLock(self._where.locks / f"teardown-{self._instance.name}.lock")
+            holder = lock.claim()
+            if holder is not None:
+                raise Failure(
+                    f"{holder} is at the end of {self._instance.name}.", do="Go on there, or close it."
+                )
+            self._lock = lock
+
+    def _errand(self, platform: Platform) -> Errand | None:
+        """The run whose files must survive. Raises Failure where one is needed and there is none."""
+        if not platform.loses:
+            return None
+        return errand(self._run or self._instance.name, self._where)
+
+    def _facts(self, platform: Platform) -> dict[str, object]:
+        """What the profile and the ledger say, for the head of the view."""
+        instance, action, now = self._instance, platform.action, self._clock()
+        report = Ledger(self._where.receipts).report()
+        held = hold.held(report, known_victim(instance, self._where))
+        old = platform.old(datetime.fromtimestamp(now, UTC).date())
+        warnings = [old, platform.clock(now), *(action.traps if action else ())]
+        machine = f"{instance.platform} {instance.instance_id or 'no id known'}"
+        return {
+            "act": safe(action.verb if action else self._verb, 60),
+            "machine": safe(machine, 120),
+            "reversible": action.reversible if action else None,
+            "bills": safe(platform.bills_afterwards(), 300),
+            "warnings": tuple(safe(one, 400) for one in warnings if one),
+            "held": safe(f"held by you since {held.since} (receipt {held.receipt}): {held.reason}", 400)
+            if held
+            else SafeText(""),
+            **_fates(tiers_of(platform.facts, self._verb, instance)),
+        }
+
+    async def _ahead(self) -> tuple[StepView, ...]:
+        """The steps as they stand before anything was looked at."""
+        if self._walker is None:
+            return (words.waiting("approval"), words.waiting("outcome"))
+        held = await self._walker.stands()
+        dated = words.dates(held)
+        steps: tuple[StepId, ...] = (*STEPS, "approval", "outcome")
+        return tuple(words.waiting(step, dated.get(step, "")) for step in steps)
+
+    async def _take(self, walker: Walk, step: StepId) -> bool:
+        """One step; whether it passes and the next may follow."""
+        await self._board.show(current=step)
+        self._board.step(step, state="running", brief=SafeText(""), refusals=(), observed=())
+        made = await self._patient(lambda: walker.take(step))
+        for one in made:
+            self._board.step_is(one)
+        if step == "roster":
+            await self._board.show(leftovers=walker.leftovers())
+        if all(one.state == "done" for one in made):
+            self._sure |= {one.id for one in made}
+            await self._board.show()
+            return True
+        first = next(one for one in made if one.state != "done")
+        question = {"roster": "leftovers", "copy": "destination"}.get(first.id)
+        asks = first.state == "needs-you" or (first.id == "roster" and not _decided(self.view))
+        await self._board.show(current=first.id, question=question if asks else None)
+        return False
+
+    async def _patient(self, work: Callable[[], Awaitable[tuple[StepView, ...]]]) -> tuple[StepView, ...]:
+        """Work that survives a link which is lost for a while."""
+        for pause in (*self._patience.pauses, None):
+            try:
+                return await work()
+            except (LinkLost, SessionsExhausted, ConnectFailure, TimeoutError) as lost:
+                if pause is None or (isinstance(lost, ConnectFailure) and not lost.retry):
+                    raise
+                why = lost.what if isinstance(lost, Failure) else "no answer in time"
+                note = safe(f"{why} Trying again in {pause:.0f} s.", 200)
+                self._board.step(self.view.current, progress=None, brief=note)
+                await self._board.show()
+                await asyncio.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+
+    async def _prove(self, end: End, walker: Walk) -> None:
+        """Make the proof and ask for its phrase."""
+        await self._board.show(current="approval")
+        chain = (await walker.stands()).chain
+        if chain is None:
+            raise Failure("The chain on disk changed meanwhile.", do="Begin again at the roster.")
+        answer = await asyncio.to_thread(prove, end, chain, walker.task.folder)
+        if not isinstance(answer, Proof):
+            found = words.refusals(answer)
+            brief = safe(f"{found[0].code}: {found[0].detail}", 300)
+            self._board.step("approval", state="refused", brief=brief, refusals=found)
+            return
+        self._chain, self._proof, self._nonce = chain, answer, new_nonce()
+        self._board.step_is(words.approval_step(answer, walker.said()))
+        await self._board.show(
+            question="phrase",
+            summary=words.summary_rows(answer, chain.copied),
+            phrase=PhraseAsked(safe(phrase(answer)), answer.digest, seconds(answer.expires_at)),
+        )
+
+    async def _ask_stop(self, end: End) -> None:
+        """A stop that loses nothing asks for one line, and for no proof."""
+        self._proof = None
+        self._board.step(
+            "approval",
+            state="needs-you",
+            brief=SafeText("type the line below"),
+            expected=SafeText("the line, typed"),
+        )
+        await self._board.show(
+            current="approval",
+            question="phrase",
+            summary=words.stop_rows(end.order.victim, end.platform, self._clock()),
+            phrase=PhraseAsked(safe(f"stop {self._instance.name}"), ""),
+        )
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    async def _carry_out(self) -> None:
+        """Do it once, or look what became of it."""
+        end = self._end
+        assert end is not None
+        begun = end.standing is not None
+        self._board.step(
+            "approval", state="done", brief=SafeText("begun earlier" if begun else "approved by you, once")
+        )
+        self._board.step("outcome", state="running", brief=SafeText(""), refusals=(), observed=())
+        await self._board.show(current="outcome")
+        try:
+            outcome = await end.carry_out(self._board.heard)
+        finally:
+            if self._changed is not None:
+                await self._changed()
+        if end.waits_for_word:
+            await self._ask_word(end, outcome, sent_now=not begun)
+        else:
+            await self._ended(outcome)
+
+    async def _ask_word(self, end: End, outcome: Outcome, *, sent_now: bool) -> None:
+        plane = end.by_hand
+        assert plane is not None
+        if sent_now and end.in_box(plane):
+            await asyncio.sleep(self._patience.in_box_s)
+        self._board.step("outcome", brief=SafeText("asking SSH"))
+        await self._board.show(console=safe(plane.console, 400))
+        ssh = safe((await end.look()).ssh, 300)
+        step = words.outcome_step(outcome, waits=True)
+        hint = safe(f"SSH says: {ssh}. That is a hint, not proof.")
+        self._board.step_is(replace(step, observed=(*step.observed, hint)))
+        await self._board.show(question="word")
+
+    async def _attest(self, end: End, word: Word) -> None:
+        ssh = (await end.look()).ssh
+        try:
+            outcome = await asyncio.to_thread(end.attest, word, ssh)
+        finally:
+            if self._changed is not None:
+                await self._changed()
+        await self._ended(outcome, waits=end.waits_for_word)
+        if end.waits_for_word:
+            await self._board.show(question="word", answer=safe(f"Recorded: {word}. {outcome.check_by_hand}"))
+
+    async def _ended(self, outcome: Outcome, *, waits: bool = False) -> None:
+        self._board.step_is(words.outcome_step(outcome, waits=waits))
+        over = outcome.kind == "refused" and self._walker is None
+        asks = over and all(one.code in _OVER for one in outcome.refusals)
+        await self._board.show(ended="" if waits else outcome.kind, question="anyway" if asks else None)
+
+    def _from(self, step: StepId) -> None:
+        """Nothing from this step on is sure any more."""
+        order: tuple[StepId, ...] = (*STEPS, "approval", "outcome")
+        later = order[order.index(step) :]
+        self._sure.difference_update(later)
+        self._proof = None
+        self._board.again_from(later)
+
+
+def _decided(view: TeardownView) -> bool:
+    return all(one.decision for one in view.leftovers)
+
+
+def _fates(tiers: Sequence[Tier]) -> dict[str, object]:
+    """What is lost and what survives; what nobody can tell counts as lost."""
+    lost = [
+        f"{t.path}{'' if t.survives is False else ' (nobody can tell)'}"
+        for t in tiers
+        if t.survives is not True
+    ]
+    kept = [f"{t.path}{' (bills on)' if t.bills_on else ''}" for t in tiers if t.survives is True]
+    return {"lost": tuple(safe(one) for one in lost), "survives": tuple(safe(one) for one in kept)}
