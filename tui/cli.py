@@ -61,6 +61,7 @@ VERBS: dict[str, Verb] = {
     "down": Verb("down", "destroy a box, once everything is proven safe and you typed the phrase"),
     "receipts": Verb("receipts", "what was done, and whether the record of it is whole"),
     "evidence": Verb("receipts", "what of a run is usable and how surely, then what is residual"),
+    "patrol": Verb("patrol", "one read-only tick over everything, for a timer; tells once what changed"),
     "job": Verb("run", "check a job file, or print the schema of all of them"),
     "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),

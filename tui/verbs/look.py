@@ -56,7 +56,7 @@ async def _status(args: argparse.Namespace) -> int:
     from tui.fleet.paths import paths
     from tui.fleet.report import exit_code, status_json, status_lines, status_table
 
-    snapshot, problems = await _snapshot(paths(), args.names)
+    snapshot, problems = await snapshot_of(paths(), args.names)
     for problem in problems:
         print(f"rgt: {problem.line}", file=sys.stderr)
     now = time.time()
@@ -70,7 +70,7 @@ async def _status(args: argparse.Namespace) -> int:
     return max(exit_code(snapshot), Exit.ATTENTION) if problems else exit_code(snapshot)
 
 
-async def _snapshot(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tuple[Failure, ...]]:
+async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tuple[Failure, ...]]:
     """One look at every box at once, folded into a snapshot; one dead box delays no other."""
     from tui.fleet import settings
     from tui.fleet.fleet_source import FleetFile
