@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.custody.test_keyboard import Person
 from tests.rig import Sshd
+from tests.rig.person import Person
 from tui.box.transport import Script, Transport
 from tui.cli import main
 from tui.custody import by_hand
@@ -274,7 +274,7 @@ def people() -> Iterator[list[Person]]:
         person.close()
 
 
-DOWN = "import sys; from tui.cli import main; sys.exit(main(['down', 'r1']))"
+DOWN = [sys.executable, "-m", "tui.cli", "down", "r1"]
 
 
 def phrase_on(person: Person) -> bytes:
@@ -287,14 +287,14 @@ def test_down_with_the_phrase_typed_goes_on_to_the_operators_word(
     where: Paths, sshd: Sshd, tmp_path: Path, people: list[Person]
 ) -> None:
     walk_the_chain(where, sshd, tmp_path / "vault")
-    people.append(wrong := Person(code=DOWN))
+    people.append(wrong := Person(DOWN))
     wrong.types(b"yes\ry\r")  # typed ahead
     typed = phrase_on(wrong)
     wrong.types(typed.upper() + b"\r")
     code, out = wrong.ends()
     assert code == 1
     assert "phrase-wrong" in out
-    people.append(right := Person(code=DOWN))
+    people.append(right := Person(DOWN))
     right.types(phrase_on(right) + b"\r")
     right.sees(b"What does the console show?", 60.0)
     right.types(b"gone\r")
@@ -303,7 +303,8 @@ def test_down_with_the_phrase_typed_goes_on_to_the_operators_word(
     report = verify_chain(where.receipts)
     assert report.holds
     acts = [(one.receipt.act, one.receipt.result) for one in report.receipts]
-    assert acts == [("destroy", "unproven"), ("destroy", "attested")]
+    assert acts[:2] == [("roster", "passed"), ("digest-report", "passed")]
+    assert acts[2:] == [("destroy", "unproven"), ("destroy", "attested")]
     first = report.receipts[0].receipt
     assert first.run == "r1"
     assert first.evidence[0].uri == str(tmp_path / "vault")
@@ -314,7 +315,7 @@ def test_down_refuses_when_a_file_changed_since_the_proof(
     where: Paths, sshd: Sshd, tmp_path: Path, people: list[Person]
 ) -> None:
     walk_the_chain(where, sshd, tmp_path / "vault")
-    people.append(person := Person(code=DOWN))
+    people.append(person := Person(DOWN))
     typed = phrase_on(person)
     (sshd.home / "results" / "ckpt" / "newer.safetensors").write_bytes(b"later")
     person.types(typed + b"\r")

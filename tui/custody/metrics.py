@@ -86,10 +86,10 @@ def _found_declaration(root: Path, notes: list[str]) -> Declaration:
     if found is None:
         return Declaration()
     notes.append(f"declared by {DECLARATION_FILE} in the folder itself")
-    outside = [p for p in found.populations if isinstance(p.ids, str) and _leaves(p.ids)]
-    if outside:
+    named = [name for p in found.populations for name in (p.ids, *p.target_files) if isinstance(name, str)]
+    if any(_leaves(name) for name in named):
         raise Failure(
-            f"{DECLARATION_FILE} names a list of ids outside the folder.",
+            f"{DECLARATION_FILE} names a file outside the folder.",
             do="Declare it in the job file instead.",
         )
     if found.evaluator is not None:

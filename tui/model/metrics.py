@@ -59,6 +59,9 @@ class Population(Frozen):
         id, target, prediction, scores, logits: column names; several score columns are one per class.
         pred_boxes, pred_scores, pred_labels, target_boxes, target_labels: columns of a detection file, one
             row per image, boxes as x1, y1, x2, y2.
+        targets: paths or globs of the files that hold the targets, where they do not stand beside the
+            predictions; absolute, or relative to the run. Rows are joined by id; each id must be in both.
+        targets_id: their id column; by default recognised by its name.
         classes: class names in the order of the score columns.
         positive: the positive class of binary metrics.
         ground_truth: False for a test that has none; its metrics are given no number.
@@ -79,10 +82,24 @@ class Population(Frozen):
     pred_labels: Name | None = None
     target_boxes: Name | None = None
     target_labels: Name | None = None
+    targets: tuple[File, ...] | File | None = None
+    targets_id: Name | None = None
     classes: tuple[str, ...] | None = None
     positive: str | None = None
     ground_truth: bool = True
     kind: Literal["software", "hardware"] = "software"
+
+    @property
+    def target_files(self) -> tuple[str, ...]:
+        return (self.targets,) if isinstance(self.targets, str) else self.targets or ()
+
+    @model_validator(mode="after")
+    def _targets_agree(self) -> Population:
+        if self.targets_id is not None and not self.target_files:
+            raise ValueError("targets_id is given without targets")
+        if self.target_files and not self.ground_truth:
+            raise ValueError("targets are given for a test that has no ground truth")
+        return self
 
 
 class DeclaredMetric(Frozen):

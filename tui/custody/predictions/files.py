@@ -43,6 +43,7 @@ class Source:
         files: name relative to the run, and path, in order.
         split: ``test``, ``val`` or ``train`` where the name says so.
         folder: relative to the run; "" is the run itself.
+        targets: the files of the targets, where they are declared to lie apart from the predictions.
         wrong: why they can't hold each sample once.
         unclear: why it can't be told which files are meant.
     """
@@ -51,6 +52,7 @@ class Source:
     folder: str
     files: tuple[tuple[str, Path], ...]
     declared: Population | None = None
+    targets: tuple[tuple[str, Path], ...] = ()
     split: str | None = None
     wrong: str = ""
     unclear: str = ""
@@ -92,14 +94,33 @@ def declared_source(root: Path, population: Population) -> Source:
     folder = _relative(root, paths[0].parent) if paths else ""
     shards = _shards(paths)
     wrong = f"declared predictions are not there: {', '.join(missing[:3])}" if missing else ""
+    targets, no_targets = _target_files(root, population)
     return Source(
         name=population.name or folder or "predictions",
         folder=folder,
         files=tuple((_relative(root, path), path) for path in paths),
         declared=population,
+        targets=targets,
         split=_split_of(population.name or folder),
-        wrong=wrong or (shards.wrong if shards is not None else ""),
+        wrong=wrong or no_targets or (shards.wrong if shards is not None else ""),
     )
+
+
+def _target_files(root: Path, population: Population) -> tuple[tuple[tuple[str, Path], ...], str]:
+    """The declared target files, and what is wrong with them. An absolute path is the operator's word."""
+    found: dict[Path, str] = {}
+    missing: list[str] = []
+    for pattern in population.target_files:
+        absolute = Path(pattern)
+        if absolute.is_absolute():
+            matches = {absolute: shown(pattern)} if absolute.is_file() else {}
+        else:
+            matches = {path: _relative(root, path) for path in _matches(root, pattern)}
+        if not matches:
+            missing.append(pattern)
+        found |= matches
+    wrong = f"declared targets are not there: {', '.join(missing[:3])}" if missing else ""
+    return tuple((name, path) for path, name in found.items()), wrong
 
 
 def _matches(root: Path, pattern: str) -> list[Path]:

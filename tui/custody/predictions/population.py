@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +42,11 @@ class Ids:
         if len(self._raw) > SAMPLES * _DIGEST:
             raise Unreadable(f"more than {SAMPLES:,} samples")
 
+    @staticmethod
+    def digests(names: Sequence[str | None]) -> Any:
+        """The digests of some ids, as they are compared; a missing one has that of an empty text."""
+        return np.frombuffer(b"".join(_digest(name or "") for name in names), dtype=_PAIR)
+
     def __len__(self) -> int:
         return len(self._raw) // _DIGEST + self.without
 
@@ -74,16 +79,18 @@ def check_population(
     count: int | None,
     names: Callable[[], Iterator[str | None]],
     declared_names: Callable[[], Iterator[str]],
+    partners: Iterable[str] = (),
 ) -> PopulationCheck:
     """Compare the samples that are there with those that should be.
 
     Args:
         ids: those found; None where the file has no id column.
+        partners: what is wrong between predictions and targets that lie in files of their own.
         names, declared_names: go through the ids once more, to name the first few that are wrong.
     """
     if rows == 0:
         return PopulationCheck("broken", 0, "there is no prediction at all")
-    wrong: list[str] = []
+    wrong: list[str] = list(partners)
     if ids is not None:
         wrong += _wrong_ids(ids, declared, names, declared_names)
     elif declared is not None:
@@ -113,7 +120,7 @@ def _wrong_ids(
     doubled = found[counts > 1]
     if len(doubled):
         extra_rows = int((counts - 1).sum())
-        yield f"{extra_rows:,} rows repeat an id ({_named(doubled, names())})"
+        yield f"{extra_rows:,} rows repeat an id ({named(doubled, names())})"
     if declared is None:
         return
     expected, expected_counts = declared.counted()
@@ -122,12 +129,17 @@ def _wrong_ids(
     missing = np.setdiff1d(expected, found)
     extra = np.setdiff1d(found, expected)
     if len(missing):
-        yield f"{len(missing):,} declared ids are missing ({_named(missing, declared_names())})"
+        yield f"{len(missing):,} declared ids are missing ({named(missing, declared_names())})"
     if len(extra):
-        yield f"{len(extra):,} ids were never declared ({_named(extra, names())})"
+        yield f"{len(extra):,} ids were never declared ({named(extra, names())})"
 
 
-def _named(digests: Any, names: Iterator[str | None]) -> str:
+def named(digests: Any, names: Iterator[str | None]) -> str:
+    """The first few of some ids in words.
+
+    Args:
+        names: goes through all ids once more.
+    """
     wanted = {digest.tobytes() for digest in digests[:10_000]}
     shown: dict[str, None] = {}
     for name in names:

@@ -12,6 +12,7 @@ import numpy as np
 from tui.custody.predictions.cells import id_texts, label
 from tui.custody.predictions.files import Source
 from tui.custody.predictions.foreign import Unreadable
+from tui.custody.predictions.joined import Targets, unmatched
 from tui.custody.predictions.population import Ids, PopulationCheck, check_population, declared_ids, ids_of
 from tui.custody.predictions.roles import BOXES, plain_name, recognise
 from tui.custody.predictions.tables import Batch, Table, open_table
@@ -20,6 +21,9 @@ from tui.custody.scoring.catalogue import Definition, definitions
 from tui.custody.scoring.class_collectors import LabelCounts
 from tui.custody.scoring.collecting import Collector, Params, Scheme
 from tui.custody.scoring.figures import Figure, Undecided
+from tui.custody.scoring.target_files import TARGET_ROLES, with_targets
+
+_NO_TARGETS = dict.fromkeys(TARGET_ROLES)
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,16 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Opened:
-    """The tables of a population and how their columns are read."""
+    """The tables of a population and how their columns are read.
+
+    Attributes:
+        targets: where they lie in files of their own; their columns are among those of `tables`.
+    """
 
     tables: tuple[Table, ...]
     scheme: Scheme
     notes: tuple[str, ...]
+    targets: Targets | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """All rows of all files, in order."""
@@ -91,10 +100,17 @@ def open_source(source: Source) -> Opened:
     if odd is not None and columns:
         raise Undecided("unreadable", f"{odd.name} has other columns than {tables[0].name}")
     declared = source.declared
-    roles = recognise(columns, declared)
-    for named in _declared_columns(source):
+    apart = bool(declared and declared.target_files)
+    roles = recognise(columns, declared.model_copy(update=_NO_TARGETS) if declared and apart else declared)
+    for named in _declared_columns(source, TARGET_ROLES if apart else ()):
         if named not in columns:
             raise Undecided("not-declared", f"the declared column {named[:80]!r} is not in {tables[0].name}")
+    targets = None
+    if apart:
+        try:
+            tables, roles, targets = with_targets(source, tables, roles)
+        except Unreadable as error:
+            raise Undecided("unreadable", str(error)) from None
     scheme = Scheme(
         roles,
         classes=None if declared is None else declared.classes,
@@ -107,14 +123,14 @@ def open_source(source: Source) -> Opened:
         for t in tables
         if t.left_out
     ]
-    return Opened(tables, scheme, (*roles.notes, *left_out))
+    return Opened(tables, scheme, (*roles.notes, *left_out), targets)
 
 
-def _declared_columns(source: Source) -> Iterator[str]:
+def _declared_columns(source: Source, elsewhere: Sequence[str]) -> Iterator[str]:
     if source.declared is None:
         return
     for role in ("id", "target", "prediction", *BOXES):
-        if (column := getattr(source.declared, role)) is not None:
+        if role not in elsewhere and (column := getattr(source.declared, role)) is not None:
             yield column
     for columns in (source.declared.scores, source.declared.logits):
         if columns is not None:
@@ -286,4 +302,5 @@ def _population(
         count=count,
         names=names,
         declared_names=listed_names,
+        partners=() if ids is None or opened.targets is None else unmatched(ids, names(), opened.targets),
     )
