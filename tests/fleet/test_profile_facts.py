@@ -208,7 +208,7 @@ SURVIVES = [
     ("lanrui",     "datadisk",   "/home/user/datadisk",     "yes",     "depends", None),
     ("lanrui",     "netdisk",    "/home/user/netdisk",      "yes",     "yes",     None),
     ("slurm",      "home",       "~",                       "n/a",     "yes",     None),
-    ("slurm",      "scratch",    "/scratch",                "n/a",     "yes",     None),
+    ("slurm",      "scratch",    "/scratch",                "n/a",     "depends", None),
     ("slurm",      "tmp",        "/tmp",                    "n/a",     "no",      None),
     ("kubernetes", "pod",        "/",                       "no",      "no",      None),
     ("colab",      "vm",         "/content",                "n/a",     "no",      None),
@@ -227,11 +227,34 @@ def test_what_outlives_a_stop_and_the_end(
     assert (found.survives_stop, found.survives_destroy, found.inode_cap) == (stop, destroy, files)
 
 
+OPTIONAL = [
+    # platform     tier          where it is missing, its path is
+    ("autodl",     "shared",     "a folder of the system disk: file storage is initialised per region"),
+    ("gpushare",   "netdisk",    "a folder of the system disk: only marked machines have it"),
+    ("gpushare",   "nas",        "a folder of the system disk: only some instances have it"),
+    ("lambda",     "filesystem", "a folder of the local disk: it is attached at launch or never"),
+    ("lanrui",     "datadisk",   "a folder of the system disk: it is bought apart"),
+    ("lanrui",     "netdisk",    "a folder of the system disk"),
+    ("matpool",    "netdisk",    "the empty /mnt of any Linux"),
+    ("paperspace", "notebooks",  "a folder of the machine: notebooks have it"),
+    ("paperspace", "storage",    "a folder of the machine: notebooks have it"),
+    ("runpod",     "network",    "the container disk, or the volume disk"),
+    ("runpod",     "volume",     "the container disk, or the network volume"),
+    ("vastai",     "volume",     "a folder of the container: it is rented apart"),
+]  # fmt: skip
+
+
+def test_tiers_that_a_box_may_lack() -> None:
+    """Such a path outlives the machine only where something is mounted there."""
+    lacking = sorted((name, one.id) for name in EVERY for one in facts(name).tiers if one.optional)
+    assert lacking == sorted(row[:2] for row in OPTIONAL)
+
+
 CLOCKS = [
     # platform     clock                  trigger        hours destroys                 not knowing it costs
-    ("autodl",     "auto-release",        "stopped",     360,  ["system", "data"],      "a box parked for weeks"),
+    ("autodl",     "auto-release",        "stopped",     360,  ["system", "data"],      "a parked box"),
     ("autodl",     "auto-release-tidal",  "stopped",     168,  ["system", "data"],      "潮汐算力"),
-    ("autodl",     "low-balance",         "balance",     None, [],                      "欠费: stuck half-started"),
+    ("autodl",     "low-balance",         "balance",     None, [],                      "欠费: stuck"),
     ("runpod",     "zero-balance",        "balance",     None, ["container", "volume"], "a weekend's work"),
     ("runpod",     "zero-balance-volume", "balance",     None, ["network"],             "the durable copy"),
     ("runpod",     "stale",               "stopped",     720,  ["container", "volume"], "a parked pod"),

@@ -153,15 +153,25 @@ def test_the_sealed_export_of_a_run_that_was_closed_out() -> None:
 def test_tiers_come_from_the_survival_matrix() -> None:
     found = profiles.load(shipped("profiles")).by_id
 
-    def tiers(platform: str, verb: Any, **more: Any) -> dict[str, bool | None]:
+    def tiers(platform: str, verb: Any, seen: Any = None, **more: Any) -> dict[str, bool | None]:
         box = Instance("b", platform, None, **more)
         facts = found[platform].facts if platform in found else None
-        return {tier.path: tier.survives for tier in tiers_of(facts, verb, box)}
+        return {tier.path: tier.survives for tier in tiers_of(facts, verb, box, seen)}
 
-    assert tiers("autodl", "destroy") == {"/": False, "/root/autodl-tmp": False, "/root/autodl-fs": True}
-    assert set(tiers("autodl", "stop").values()) == {True}
-    assert tiers("runpod", "stop") == {"/": False, "/workspace": True}
-    assert tiers("runpod", "destroy") == {"/": False, "/workspace": None}, "volume disk or network volume"
+    fs = ("/", "/root/autodl-tmp", "/root/autodl-fs")
+    assert tiers("autodl", "destroy", fs) == {"/": False, "/root/autodl-tmp": False, "/root/autodl-fs": True}
+    assert set(tiers("autodl", "stop", fs).values()) == {True}
+    for seen in (None, (), fs[:2]):  # nobody looked, or it is a directory of the system disk
+        assert tiers("autodl", "destroy", seen)["/root/autodl-fs"] is None
+    assert tiers("runpod", "stop", ("/", "/workspace")) == {"/": False, "/workspace": True}
+    assert tiers("runpod", "stop", ("/",)) == {"/": False, "/workspace": None}
+    assert tiers("vastai", "destroy", ("/",))["/data"] is None
+    nfs = tiers("lambda", "destroy", ("/", "/lambda/nfs/mine", "/lambda/nfs2"))
+    assert nfs == {"/": False, "/lambda/nfs": None, "/lambda/nfs/mine": True}
+    assert tiers("gpushare", "stop", ("/", "/hy-tmp"))["/hy-tmp"] is False
+    assert tiers("runpod", "destroy", ("/", "/workspace")) == {"/": False, "/workspace": None}, (
+        "volume disk or network volume"
+    )
     assert tiers("ssh", "destroy") == {"~": None}
     assert tiers("ssh", "destroy", mounts=("/data",)) == {"/data": None}
     assert tiers("unheard-of", "destroy", mounts=("/x",)) == {"/x": None}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from tui.box.parsers.mounts import read_mounts
+from tui.box.transport import Script, Transport
 from tui.fleet.profile_schema import Evident, Facts
 from tui.fleet.profile_schema import Tier as TierFact
 from tui.model.custody import Tier, Verb
@@ -9,18 +13,37 @@ from tui.model.instance import Instance
 
 _SURVIVES = {"yes": True, "no": False}
 _HOME = "~"
+_MOUNTS = Script("cat /proc/self/mounts 2>/dev/null || :", why="what is mounted")
 
 
-def tiers_of(facts: Facts | None, verb: Verb, instance: Instance) -> tuple[Tier, ...]:
+async def mounts_of(transport: Transport) -> tuple[str, ...]:
+    """Where file systems are mounted on a box; nothing where it does not tell.
+
+    Raises:
+        LinkLost, SessionsExhausted, TimeoutError.
+    """
+    done = await transport.run(_MOUNTS, timeout=60)
+    found = read_mounts(done.stdout.decode("utf-8", "surrogateescape")).mounts or ()
+    return tuple(mount.path for mount in found)
+
+
+def tiers_of(
+    facts: Facts | None, verb: Verb, instance: Instance, mounted: Sequence[str] | None = None
+) -> tuple[Tier, ...]:
     """The storage tiers of an instance and whether each survives `verb`; None where nobody can say.
 
-    Two tiers that can be mounted at one path and disagree are one whose survival nobody can say. Where the
-    profile names no path, the instance's mounts stand for it, and without those the home of the login.
+    Two tiers that can be mounted at one path and disagree are one whose survival nobody can say. A tier that
+    a box may lack survives only where something is mounted: a directory of that name goes with the disk it
+    lies on. Where the profile names no path, the instance's mounts stand for it, and without those the home
+    of the login.
+
+    Args:
+        mounted: where file systems are mounted on the box, None when nobody looked.
     """
     found: dict[str, Tier] = {}
     for fact in facts.tiers if facts is not None else ():
-        for path in fact.paths or instance.mounts or (_HOME,):
-            tier = _tier(facts, fact, verb, path)
+        for path, sure in _paths(fact, instance, mounted):
+            tier = _tier(facts, fact, verb, path, sure=sure)
             found[path] = _both(found[path], tier) if path in found else tier
     for path in instance.mounts if found else (instance.mounts or (_HOME,)):
         unsaid = Tier(path=path, survives=None, told_by="no profile speaks of it")
@@ -28,16 +51,29 @@ def tiers_of(facts: Facts | None, verb: Verb, instance: Instance) -> tuple[Tier,
     return tuple(found[path] for path in sorted(found))
 
 
-def _tier(facts: Facts | None, fact: TierFact, verb: Verb, path: str) -> Tier:
+def _paths(fact: TierFact, instance: Instance, mounted: Sequence[str] | None) -> Iterator[tuple[str, bool]]:
+    """Where a tier lies, and whether what lies there is surely it."""
+    for path in fact.paths or instance.mounts or (_HOME,):
+        inside = path.rstrip("/") + "/"
+        here = [one for one in mounted or () if one == path or one.startswith(inside)]
+        yield path, not fact.optional or path in here
+        if fact.optional:
+            yield from ((one, True) for one in here if one != path)
+
+
+def _tier(facts: Facts | None, fact: TierFact, verb: Verb, path: str, *, sure: bool) -> Tier:
     assert facts is not None
     said = fact.survives_stop if verb == "stop" else fact.survives_destroy
     survives = _SURVIVES.get(said)
+    if survives and not sure:
+        survives = None
     bills_on = None
     if survives is False:
         bills_on = False
     elif survives and fact.charges:
         bills_on = True
-    told_by = f"profile {facts.id}, {fact.name} ({_evidence(facts, fact)})"
+    only = "" if sure else ", only where it is mounted"
+    told_by = f"profile {facts.id}, {fact.name}{only} ({_evidence(facts, fact)})"
     return Tier(path=path, survives=survives, told_by=told_by, bills_on=bills_on)
 
 

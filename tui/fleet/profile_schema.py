@@ -105,6 +105,7 @@ class Tier(Evident):
         inode_cap: hard limit of files, None when there is none or it is not known.
         scope: how far it is shared.
         watch: whether its filesystem is always shown.
+        optional: not on every box; where nothing is mounted there, the path is a directory of another tier.
     """
 
     id: Slug
@@ -118,6 +119,7 @@ class Tier(Evident):
     survives_destroy: Survives
     charges: list[Charge] = []
     watch: StrictBool = False
+    optional: StrictBool = False
     note: Line | None = None
 
 

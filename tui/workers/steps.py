@@ -26,11 +26,12 @@ from tui.custody.records import write_file
 from tui.custody.roster import Wanted, take_roster
 from tui.custody.statement import Receipt
 from tui.custody.stores.place import bag_of, destination
-from tui.custody.tiers import tiers_of
+from tui.custody.tiers import mounts_of, tiers_of
 from tui.custody.ways import Source
 from tui.fleet import profiles, settings
 from tui.fleet.paths import shipped
-from tui.model.custody import CopyReport, DigestReport, ReadbackReport, Record, Roster, Tier, Verb
+from tui.fleet.profile_schema import Facts
+from tui.model.custody import CopyReport, DigestReport, ReadbackReport, Record, Roster, Verb
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.workers.box import Dial
@@ -69,9 +70,10 @@ async def look_for_roster(
     Raises:
         Failure: the box was not reached, or can't tell what is there.
     """
-    tiers = await asyncio.to_thread(_tiers, task, verb)
+    facts = await asyncio.to_thread(_facts, task)
     transport = await dial(task.instance)
     try:
+        tiers = tiers_of(facts, verb, task.instance, await mounts_of(transport))
         return await take_roster(
             transport,
             Wanted(task.spec.name, await folder_of(transport, task, root), task.table),
@@ -85,9 +87,9 @@ async def look_for_roster(
         await transport.close()
 
 
-def _tiers(task: Errand, verb: Verb) -> tuple[Tier, ...]:
+def _facts(task: Errand) -> Facts | None:
     profile = profiles.load(shipped("profiles"), task.where.profiles).by_id.get(task.instance.platform)
-    return tiers_of(profile.facts if profile else None, verb, task.instance)
+    return profile.facts if profile else None
 
 
 # --- digests ----------------------------------------------------------------------------------------------
