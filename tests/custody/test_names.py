@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.custody.globs import matching
 from tui.custody.names import leaves_tree, link_leads_out, odd_names
+from tui.model.globs import matching
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tui.custody.codes import gap, refusal
-from tui.custody.globs import matching
 from tui.custody.kinds import cache_root, role_of
 from tui.custody.layouts import sealed
 from tui.custody.layouts.recognise import recognise
@@ -15,6 +14,7 @@ from tui.custody.layouts.tree import Claim, Generation, Tree, finished_name, is_
 from tui.custody.links import Links
 from tui.model.custody import Gap, Refusal, Role
 from tui.model.custody_table import CustodyTable
+from tui.model.globs import matching
 
 
 @dataclass(slots=True)
