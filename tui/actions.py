@@ -135,6 +135,7 @@ ACTIONS: tuple[Action, ...] = (
         Level.LOCAL,
     ),
     Action("commands", ("c",), "command log", "Every remote command with duration and exit.", ("*",)),
+    Action("messages", ("M",), "messages", "What rgt had to say in this session.", ("*",)),
     Action(
         "explain",
         ("e",),

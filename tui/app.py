@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 AGES_S = 2.0
 """How often ages are judged again while nothing arrives; only words that change are painted."""
+TOASTS = 3
+"""Messages that come together and are shown one by one; more are counted, and listed in their view."""
 LEAVE_S = 0.3
 """What tasks get to end in when the operator leaves."""
 LEAST = (40, 10)
@@ -122,6 +124,7 @@ class RgtApp(App[int]):
         self._signalled = False
         self._guests: list[Process] = []
         self._known_notices: tuple[Notice, ...] = ()
+        self._pile: tuple[Notice, ...] = ()  # what the toasts in sight say
         self.animation_level = "none"
         self.set_class(glyphs.name == "ascii", "-ascii")
         for spec in self._themes.values():
@@ -294,9 +297,25 @@ class RgtApp(App[int]):
 
     def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
         self._touched |= runs
-        for notice in self._unseen(snapshot.notices):
-            self.say(notice.text, notice.level)
+        self._tell(self._unseen(snapshot.notices))
         self._request_frame()
+
+    def _tell(self, fresh: tuple[Notice, ...]) -> None:
+        """A toast for each, as long as they are few; more than that would bury the screen."""
+        if all(toast.has_expired for toast in self._notifications):
+            self._pile = ()
+        self._pile += fresh
+        if len(self._pile) <= TOASTS:
+            for notice in fresh:
+                self.say(notice.text, notice.level)
+        elif fresh:
+            self.clear_notifications()
+            levels = [notice.level for notice in self._pile]
+            worst = next((level for level in ("danger", "attention") if level in levels), "info")
+            first = self._pile[levels.index(worst)]
+            keys = keys_of(BY_ID["messages"], self.key_overrides)
+            how = shown(keys[0]) if keys else ":messages"
+            self.say(f"{len(self._pile)} messages; {how} lists them. {first.text}", worst)
 
     def _unseen(self, notices: tuple[Notice, ...]) -> tuple[Notice, ...]:
         """The notices that were not shown yet; the store keeps only the newest ones."""
@@ -428,7 +447,7 @@ class RgtApp(App[int]):
             self._leave()
             return
         self._request_frame()
-        self.say(f"The shell on {box} ended with exit status {code}.", "info" if code == 0 else "attention")
+        self.say(f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention")
 
 
 def run(app: RgtApp, *, mouse: bool = False) -> int:

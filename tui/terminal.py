@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import termios
@@ -249,7 +251,7 @@ _QUICK_S = 2.0
 
 
 async def hand_over(argv: list[str], banner: str, started: Callable[[Process], None]) -> int:
-    """Run a program on this terminal, whose screen must be free, and give its exit status.
+    """Run a program on this terminal, whose screen must be free, and give its exit status; -N for a signal N.
 
     A program that fails at once gets its last words read: the screen comes back after enter, or after
     half a minute.
@@ -270,9 +272,20 @@ async def hand_over(argv: list[str], banner: str, started: Callable[[Process], N
     started(process)
     code = await process.wait()
     if code != 0 and time.monotonic() - began < _QUICK_S:
-        print(f"exit status {code}; enter goes back to rgt", flush=True)  # noqa: T201
+        print(f"it {ended(code)}; enter goes back to rgt", flush=True)  # noqa: T201
         await _enter()
     return code
+
+
+def ended(code: int) -> str:
+    """How a program ended, as the rest of a sentence: its exit status, or the signal that killed it."""
+    if code >= 0:
+        return f"ended with exit status {code}"
+    name = f"signal {-code}"
+    with contextlib.suppress(ValueError):
+        name = signal.Signals(-code).name
+    words = (signal.strsignal(-code) or "").partition(":")[0].lower()
+    return f"was ended by {name}" + (f" ({words})" if words else "")
 
 
 async def _enter() -> None:

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.box.probe_messages import LINUX, said
-from tui.box.probe.adopt import find_candidates, looks_like_run
+from tui.box.probe.adopt import find_candidates, looks_like_run, without_us
+from tui.box.probe.ours import Self, ours, this_process
+from tui.box.probe.system import Identity
 from tui.box.probe.tasks import OpenFile, Task, read_tasks, shown_command, terminal, unescape
 from tui.model.telemetry import GpuProcess
 from tui.model.text import SafeText
@@ -47,6 +49,33 @@ def task(
 )
 def test_what_looks_like_a_run(args: tuple[str, ...], is_run: bool) -> None:
     assert looks_like_run(task(5, *args)) is is_run
+
+
+def test_rgt_itself_is_no_run_to_adopt_on_its_own_computer() -> None:
+    me = Self("boot", 30, 1030)
+    tasks = (
+        task(10, "python", "-m", "some.launcher"),
+        task(30, "python", "-m", "tui.cli", ppid=10, up=(10, 1)),
+        replace(task(31, "python", "helper.py", ppid=30, up=(30, 10, 1)), group=30),
+        task(32, "python", "train.py", ppid=30, up=(30, 10, 1)),  # a box's own group: somebody's job
+        task(40, "python", "train.py"),
+    )
+    assert ours(tasks, "boot", me) == {1, 10, 30, 31}
+    assert ours(tasks, "another computer", me) == frozenset()
+    assert ours(tasks, "boot", replace(me, start_ticks=7)) == frozenset()  # the number is another process's
+    assert ours(tasks, "boot", None) == ours(tasks, None, me) == frozenset()
+
+
+def test_the_probe_leaves_its_own_shell_and_this_process_out() -> None:
+    me = this_process()
+    assert me is not None
+    own = replace(task(me.pid, "python", "-m", "tui.cli"), start_ticks=me.start_ticks)
+    shell = task(7, "sh", ppid=6, up=(6, 1))
+    others = (task(6, "python", "-m", "sshd"), task(40, "python", "train.py"))
+    here = Identity(SafeText("Linux"), boot_id=SafeText(me.boot_id), shell_pid=7)
+    assert without_us((own, shell, *others), here) == (others[1],)
+    elsewhere = replace(here, boot_id=SafeText("another"))
+    assert without_us((own, shell, *others), elsewhere) == (own, others[1])
 
 
 def test_ranks_and_workers_belong_to_their_run() -> None:

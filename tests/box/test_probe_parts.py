@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.box.probe_messages import LINUX, said
 from tui.box.parsers.mounts import read_mounts
+from tui.box.probe import origin
 from tui.box.probe.as_json import telemetry_json, telemetry_plain
 from tui.box.probe.cards import read_cards, read_xid
 from tui.box.probe.choose import absolute, choose, mount_of
@@ -57,6 +58,13 @@ def test_another_ones_answer_is_noise() -> None:
     frames = Frames("mine")
     answers = frames.feed(framed("other", 1, b"") + framed("mine", 2, b""))
     assert [answer.tick for answer in answers] == [2]
+
+
+def test_a_source_keeps_the_lines_and_columns_of_what_was_printed() -> None:
+    made = origin.source("df -P", 5.0, b"Filesystem  1024-blocks\r\n\n/dev/sda1            7 \n\x1b[31mred\n")
+    assert made.raw == ("Filesystem  1024-blocks", "/dev/sda1            7", "red")
+    assert sum(map(len, origin.source("x", 1.0, "line\n" * 5000).raw)) <= origin.RAW_LIMIT
+    assert origin.source("x", 1.0).raw == ()
 
 
 @pytest.mark.parametrize("body", [b"x", b"# a 5\nabc\n", b"# a 3\nabcd\n", b"# a b\n\n"])

@@ -35,6 +35,7 @@ from tui.screens.fleet import FleetScreen
 from tui.screens.forwards import ForwardsScreen
 from tui.screens.help import HelpScreen
 from tui.screens.host import AddBox
+from tui.screens.messages import MessagesScreen
 from tui.screens.palette import Palette
 from tui.screens.run import RunScreen
 from tui.screens.theme import ThemeScreen
@@ -210,8 +211,26 @@ async def test_notices_are_shown_once_and_never_as_markup() -> None:
             notices = (*notices[-3:], Notice(safe(f"{n}: {name}"), "danger"))
             held(app).replace(replace(fleet(), notices=notices, version=n + 2))
             await pilot.pause()
-        assert len(said(app)) == len(HOSTILE_NAMES)
-        assert all(row.isprintable() for row in picture(app))
+            assert len(said(app)) == 1
+            assert all(row.isprintable() for row in picture(app))
+            app.clear_notifications()
+
+
+async def test_many_messages_at_once_are_one_toast_and_a_list() -> None:
+    async with running(fleet()) as (app, pilot):
+        few = tuple(Notice(safe(f"fleet.toml:{n}: no such key."), "attention") for n in range(2))
+        many = (*few, *(Notice(safe(f"key {n} is gone"), "danger" if n == 7 else "info") for n in range(10)))
+        held(app).replace(replace(fleet(), notices=few, version=2))
+        await until(pilot, lambda: len(said(app)) == 2)
+        held(app).replace(replace(fleet(), notices=many, version=3))
+        await until(pilot, lambda: said(app) == ["12 messages; M lists them. key 7 is gone"])
+        await pilot.press("M")
+        await until(pilot, lambda: isinstance(app.screen, MessagesScreen))
+        rows = "\n".join(picture(app))
+        assert all(notice.text in rows for notice in many)
+        app.clear_notifications()
+        held(app).replace(replace(fleet(), notices=(*many, Notice(safe("one more"))), version=4))
+        await until(pilot, lambda: said(app) == ["one more"])
 
 
 async def test_a_full_command_queue_is_said() -> None:

@@ -8,7 +8,7 @@ from textual.keys import _character_to_key
 from tui.actions import ACTIONS, Level, for_view
 from tui.screens.keys import MOVES, act, bindings_for, shown
 
-VIEWS = ("fleet", "run", "log", "help", "commands", "explain", "forwards", "adopt", "theme")
+VIEWS = ("fleet", "run", "log", "help", "commands", "messages", "explain", "forwards", "adopt", "theme")
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -281,6 +281,23 @@ def test_the_last_words_of_a_shell_that_fails_at_once_can_be_read(tmp_path: Path
     assert child.ended(5) == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (7, "ended with exit status 7"),
+        (0, "ended with exit status 0"),
+        (-2, "was ended by SIGINT (interrupt)"),
+        (-9, "was ended by SIGKILL (killed)"),
+    ],
+)
+def test_how_a_program_ended_is_said_in_words(code: int, words: str) -> None:
+    assert terminal.ended(code) == words
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    assert terminal.ended(-63).startswith("was ended by signal 63")
+
+
 def test_sigterm_while_the_terminal_is_lent(tmp_path: Path) -> None:
     child = started(tmp_path)
     child.type(b"!")

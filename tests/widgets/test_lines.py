@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from tui.widgets.lines import Line, Lines, clip, differences, fit, length, wrap
+from tui.widgets.lines import Line, Lines, broken, clip, differences, fit, length, wrap
 
 ANY_TEXT = st.text(max_size=40)
 
@@ -36,6 +36,13 @@ def test_wrapped_lines_are_never_too_wide_and_lose_no_word(text: str, width: int
     lines = wrap(text, width + 1)
     assert all(cell_len(line) <= width + 1 for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+@given(ANY_TEXT, st.integers(2, 30))
+def test_output_is_broken_at_the_width_and_keeps_its_blanks(text: str, width: int) -> None:
+    lines = broken(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines) == text
 
 
 def test_clip_keeps_styles_and_marks_the_cut() -> None:

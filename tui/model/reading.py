@@ -19,12 +19,12 @@ class Source:
     Attributes:
         command: what ran on the box, or which file was read.
         taken_at: seconds since the epoch, by the operator's clock.
-        raw: what was printed, at most 4 KiB of it.
+        raw: the lines that were printed, at most 4 KiB of them.
     """
 
     command: SafeText
     taken_at: float
-    raw: SafeText = SafeText("")
+    raw: tuple[SafeText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,12 @@ class Everywhere:
             raise Failure("Boxes can't be added here.", do="Use rgt add in a shell.")
         self._app.push_screen(AddSheet(self._host.add_box))
 
+    def action_messages(self) -> None:
+        from tui.screens.messages import MessagesScreen
+
+        if not isinstance(self._app.screen, MessagesScreen):
+            self._app.push_screen(MessagesScreen())
+
     def action_forwards(self) -> None:
         from tui.screens.forwards import ForwardsScreen
 

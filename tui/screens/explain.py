@@ -14,7 +14,7 @@ from tui.model.snapshot import BoxView, FleetSnapshot, RunView
 from tui.model.text import safe
 from tui.screens.view import View
 from tui.widgets.footer import Footer
-from tui.widgets.lines import Line, fit, wrap
+from tui.widgets.lines import Line, broken, fit, wrap
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
@@ -29,7 +29,7 @@ class Explanation:
         meaning: what the number is, in a sentence.
         command: what ran on the box, or which file of this computer says it; empty when nothing did.
         taken_at: when, by this computer's clock; None when never.
-        raw: what was printed.
+        raw: the lines that were printed.
         reason: why the value is not known.
     """
 
@@ -38,7 +38,7 @@ class Explanation:
     meaning: str
     command: str = ""
     taken_at: float | None = None
-    raw: str = ""
+    raw: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -102,7 +102,9 @@ def _progress(title: str, value: str, run: RunView | None) -> Explanation:
     )
     if run is None or progress is None:
         return Explanation(title, value, meaning, reason="no such line was seen in this log yet")
-    return Explanation(title, value, meaning, f"log {run.spec.log or ''}".strip(), progress.at, progress.line)
+    return Explanation(
+        title, value, meaning, f"log {run.spec.log or ''}".strip(), progress.at, (progress.line,)
+    )
 
 
 def explain_lines(e: Explanation, now: float, width: int) -> list[Line]:
@@ -125,8 +127,8 @@ def explain_lines(e: Explanation, now: float, width: int) -> list[Line]:
     if e.raw:
         lines.append(())
         lines.append((("  as it was printed", "dim"),))
-        for printed in e.raw.split("\n")[:200]:
-            lines += [((f"  {part}", ""),) for part in wrap(safe(printed), max(10, width - 4))]
+        for printed in e.raw[:200]:
+            lines += [((f"  {part}", ""),) for part in broken(safe(printed), max(10, width - 4))]
     return lines
 
 
@@ -156,4 +158,5 @@ class ExplainScreen(View):
 
     def action_copy(self) -> None:
         e = self._explanation
-        self.host.say(self.host.copy_text("\n".join(part for part in (e.command, e.raw or e.value) if part)))
+        parts = (e.command, *(e.raw or (e.value,)))
+        self.host.say(self.host.copy_text("\n".join(part for part in parts if part)))

@@ -65,6 +65,16 @@ def wrap(text: str, width: int) -> list[str]:
     return lines
 
 
+def broken(text: str, width: int) -> list[str]:
+    """Break a line of output after each `width` cells; its blanks stay, since they make its columns."""
+    parts: list[str] = []
+    while cell_len(text) > width > 1:
+        head = _head(text, width)
+        parts.append(head)
+        text = text[len(head) :]
+    return [*parts, text]
+
+
 def _head(word: str, width: int) -> str:
     taken = 0
     for i, char in enumerate(word):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from tui.box.parsers.lines import decode
 from tui.box.probe.frame import Batch
+from tui.box.probe.ours import ours, this_process
+from tui.box.probe.system import Identity
 from tui.box.probe.tasks import OpenFile, Task
 from tui.model.telemetry import Candidate, CheckpointFile, GpuProcess, Session
 from tui.model.text import SafeText, safe
@@ -87,11 +89,12 @@ def _without_options(args: list[str]) -> list[str]:
     return args[at:]
 
 
-def without_us(tasks: Sequence[Task], shell_pid: int | None) -> tuple[Task, ...]:
-    """The processes without the probe's own shell and those above it, such as the program that started it."""
-    shell = next((task for task in tasks if task.pid == shell_pid), None)
-    ours = {shell.pid, shell.ppid, *shell.ancestors} if shell else set()
-    return tuple(task for task in tasks if task.pid not in ours)
+def without_us(tasks: Sequence[Task], identity: Identity) -> tuple[Task, ...]:
+    """The processes without the probe's own shell and those above it, and without rgt where it runs there."""
+    shell = next((task for task in tasks if task.pid == identity.shell_pid), None)
+    above = {shell.pid, shell.ppid, *shell.ancestors} if shell else set()
+    own = above | ours(tasks, identity.boot_id, this_process())
+    return tuple(task for task in tasks if task.pid not in own)
 
 
 def find_candidates(

@@ -135,7 +135,7 @@ def _with_processes(
         return replace(telemetry, candidates=unknown(processes.reason, processes.source)), ()
     apps = batch.messages.get("apps")
     holders = read_apps(apps, moment.taken_at).value or () if apps else ()
-    others = without_us(tasks, identity.shell_pid)
+    others = without_us(tasks, identity)
     found = find_candidates(others, holders, panes_of(batch), telemetry.sessions.value or ())
     origin = source("/proc/PID/{stat,cmdline,cwd,fd}; nvidia-smi --query-compute-apps", moment.taken_at)
     candidates = known(tuple(candidate for _, candidate in found), origin)

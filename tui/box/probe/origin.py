@@ -10,10 +10,14 @@ RAW_LIMIT = 4096
 
 
 def source(command: str, taken_at: float, raw: bytes | str = b"") -> Source:
-    """A source whose raw text stands on one line, its own lines set apart by bars."""
-    text = raw if isinstance(raw, str) else decode(raw[: 2 * RAW_LIMIT])
-    lines = [line.rstrip() for line in text.replace("\r", "").split("\n")]
-    return Source(safe(command, 512), taken_at, safe(" | ".join(line for line in lines if line), RAW_LIMIT))
+    """A source with the lines that the command printed, without the blank ones."""
+    text = raw[: 2 * RAW_LIMIT] if isinstance(raw, str) else decode(raw[: 2 * RAW_LIMIT])
+    lines, room = list[SafeText](), RAW_LIMIT
+    for line in text.replace("\r", "").split("\n"):
+        if line.strip() and room > 0:
+            lines.append(safe(line.rstrip(), room))
+            room -= len(line)
+    return Source(safe(command, 512), taken_at, tuple(lines))
 
 
 def reason(text: str) -> SafeText:
