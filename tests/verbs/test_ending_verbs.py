@@ -305,7 +305,7 @@ def test_down_with_the_phrase_typed_goes_on_to_the_operators_word(
     acts = [(one.receipt.act, one.receipt.result) for one in report.receipts]
     assert acts[:2] == [("roster", "passed"), ("digest-report", "passed")]
     assert acts[2:] == [("destroy", "unproven"), ("destroy", "attested")]
-    first = report.receipts[0].receipt
+    first = report.receipts[2].receipt
     assert first.run == "r1"
     assert first.evidence[0].uri == str(tmp_path / "vault")
     assert {"proof", "approval", "roster", "readback"} <= {one.name for one in first.subjects}
