@@ -28,8 +28,13 @@ class FleetFile:
             for i in loaded.instances
             if (clock := next_clock(facts.get(i.platform), i)) is not None
         )
+        caps = tuple(
+            (i.name, known.inode_caps)
+            for i in loaded.instances
+            if (known := facts.get(i.platform)) is not None and known.inode_caps
+        )
         wrong = tuple(problem.line for problem in loaded.problems)
-        fleet = FleetChanged(loaded.instances, loaded.runs, clocks, wrong)
+        fleet = FleetChanged(loaded.instances, loaded.runs, clocks, wrong, caps)
         return fleet, (*loaded.problems, *found.problems)
 
     def stamp(self) -> tuple[int, int, int] | None:

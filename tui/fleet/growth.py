@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tui.model.snapshot import HISTORY, Growth, Sample
 from tui.model.telemetry import Filesystem, Telemetry
 from tui.model.text import SafeText
@@ -10,6 +12,38 @@ DISK_SPACING_S = 15.0
 CLOCK_SLACK_S = 5.0
 MIN_WINDOW_S = 20.0
 """Below this a rate says more about one write than about the run."""
+
+
+def capped(telemetry: Telemetry, caps: tuple[tuple[str, int], ...]) -> Telemetry:
+    """Telemetry with the platform's limits of files where df knows no limit or a larger one.
+
+    df of a shared store may count everybody's files. A count above the limit is not this account's, and
+    says nothing of how much of the limit is used.
+
+    Args:
+        caps: limits by mount.
+    """
+    limits = dict(caps)
+    mounts = telemetry.filesystems.value
+    if mounts is None or not limits:
+        return telemetry
+    shown = tuple(_capped(f, limits[f.mount]) if f.mount in limits else f for f in mounts)
+    return replace(telemetry, filesystems=replace(telemetry.filesystems, value=shown))
+
+
+def _capped(filesystem: Filesystem, cap: int) -> Filesystem:
+    used = filesystem.inodes_used
+    if filesystem.error or (filesystem.inodes is not None and filesystem.inodes <= cap):
+        return filesystem
+    ours = None if used is None or used > cap else used
+    return replace(
+        filesystem,
+        inodes=cap,
+        inodes_used=ours,
+        inodes_free=None if ours is None else cap - ours,
+        inode_use_pct=None if ours is None else 100.0 * ours / cap,
+        inode_cap=cap,
+    )
 
 
 def sample(telemetry: Telemetry) -> Sample:

@@ -14,7 +14,8 @@ class ClockFact:
     """Something that the platform does by itself.
 
     Attributes:
-        trigger: ``stopped``, ``created``, ``ends_at``, ``balance``, ``idle`` or ``disconnected``.
+        trigger: ``stopped``, ``created``, ``started``, ``ends_at``, ``balance``, ``idle`` or
+            ``disconnected``.
         after_s: seconds from the trigger; None when it cannot be computed.
         products: patterns of instance ids that it holds for; empty when it holds for all.
     """
@@ -43,13 +44,18 @@ class PlatformFacts:
 
 
 def next_clock(
-    facts: PlatformFacts | None, instance: Instance, *, stopped_at: float | None = None
+    facts: PlatformFacts | None,
+    instance: Instance,
+    *,
+    stopped_at: float | None = None,
+    now: float | None = None,
 ) -> DangerClock | None:
     """The next date on which the platform acts on this box by itself, as far as dates are known.
 
     Args:
         facts: of the instance's platform, None when there is no profile.
         stopped_at: when the box was stopped, seconds since the epoch; None when not stopped or not known.
+        now: dates before it are over, unless nothing is still to come; None: the earliest of all.
     """
     starts = {"created": instance.rented_at, "ends_at": instance.ends_at, "stopped": stopped_at}
     dated = [
@@ -61,7 +67,10 @@ def next_clock(
     ]
     if instance.ends_at is not None and not any(c.at == instance.ends_at for c in dated):
         dated.append(DangerClock(SafeText("contract ends"), instance.ends_at))
-    return min(dated, key=lambda clock: clock.at or 0.0, default=None)
+    ahead = [clock for clock in dated if now is None or (clock.at or 0.0) >= now]
+    if not ahead:
+        return max(dated, key=lambda clock: clock.at or 0.0, default=None)
+    return min(ahead, key=lambda clock: clock.at or 0.0)
 
 
 def _holds(clock: ClockFact, instance: Instance) -> bool:

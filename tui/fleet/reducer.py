@@ -168,12 +168,14 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
         before = snapshot.run(spec.name)
         runs.append(before if before is not None and before.spec == spec else RunView(spec))
     clocks = dict(event.clocks)
-    with_clocks = tuple(replace(b, clock=clocks.get(b.name)) for b in boxes)
+    caps = dict(event.inode_caps)
+    with_clocks = tuple(replace(b, clock=clocks.get(b.name), inode_caps=caps.get(b.name, ())) for b in boxes)
     return replace(snapshot, boxes=with_clocks, runs=tuple(runs), problems=event.problems, started=True)
 
 
 def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
-    t = _unwatched(event.telemetry, snapshot.runs_on(event.box))
+    box = snapshot.box(event.box)
+    t = growth.capped(_unwatched(event.telemetry, snapshot.runs_on(event.box)), box.inode_caps if box else ())
 
     def learn(box: BoxView) -> BoxView:
         disk = growth.add_disk_sample(box.disk_history, growth.disk_sample(t))

@@ -23,6 +23,7 @@ class FleetChanged:
 
     Attributes:
         clocks: by instance, the next date on which its platform acts on it.
+        inode_caps: by instance, the platform's own limits of files by path.
         problems: what could not be read of the file; boxes may be missing because of it.
     """
 
@@ -30,6 +31,7 @@ class FleetChanged:
     runs: tuple[RunSpec, ...]
     clocks: tuple[tuple[str, DangerClock], ...] = ()
     problems: tuple[SafeText, ...] = ()
+    inode_caps: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

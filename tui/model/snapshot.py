@@ -69,6 +69,7 @@ class BoxView:
     growth: tuple[tuple[SafeText, Growth], ...] = ()
     attention: tuple[Attention, ...] = ()
     clock: DangerClock | None = None
+    inode_caps: tuple[tuple[str, int], ...] = ()  # the platform's limits of files, by mount
     asked_key: HostKeyAsked | None = None
     asked_secret: SecretAsked | None = None
     forwards: tuple[ForwardChanged, ...] = ()

@@ -76,6 +76,7 @@ class Filesystem:
     inodes_free: int | None = None
     rounded: bool = False  # bytes were worked out from figures such as "1.1G"
     capacity_meaningless: bool = False  # an object store that names a size it does not have
+    inode_cap: int | None = None  # the platform's own limit of files, where it is what `inodes` shows
 
 
 @dataclass(frozen=True, slots=True)
