@@ -38,6 +38,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb("look", "the fleet in a few lines: one look at every box"),
     "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
     "logs": Verb("look", "the end of a run's log; -f follows it"),
+    "triage": Verb("triage", "what is wrong with a run, what shows it, and what to do"),
     "add": Verb(
         "fleet",
         "add a box from a pasted ssh command",
@@ -66,6 +67,7 @@ VERBS: dict[str, Verb] = {
     "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),
     "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),
+    "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }

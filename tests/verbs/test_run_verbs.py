@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.rig import Sshd
+from tests.verbs.launched import box, until_ended, where
 from tui.cli import main
 from tui.fleet import settings
-from tui.fleet.paths import Paths, paths
+from tui.fleet.paths import Paths
+
+__all__ = ["box", "where"]
 
 TRAIN = """\
 import json, os, sys, time
@@ -32,30 +32,6 @@ finish = "metrics.json"
 secrets = ["HUB_TOKEN"]
 smoke = ["python3", "-c", "import train"]
 """
-
-
-@pytest.fixture
-def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
-    sockets = tmp_path / "tmux"
-    sockets.mkdir()
-    server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
-    yield server
-    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
-        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
-            process.kill()
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: Sshd) -> Paths:
-    monkeypatch.setenv("RGT_HOME", str(tmp_path / "rgt"))
-    monkeypatch.setenv("HUB_TOKEN", "hf_secret")
-    found = paths()
-    found.fleet_file.parent.mkdir(parents=True)
-    found.fleet_file.write_text(
-        f'[instances.box-1]\nplatform = "ssh"\nhost = "{box.host}"\nport = {box.port}\nuser = "{box.user}"\n'
-        f'key = "{box.client_key}"\n'
-    )
-    return found
 
 
 @pytest.fixture
@@ -80,11 +56,7 @@ def test_a_job_is_launched_watched_and_ends_by_itself(
     assert told["kind"] in ("first-step", "finished")
     run = Path(told["folder"])
     assert run == box.home / "rgt" / "p" / "active" / told["run"]
-    deadline = time.monotonic() + 20
-    while not (run / ".rgt" / "attempts" / "1" / "end").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    assert (run / ".rgt" / "attempts" / "1" / "end").read_text().startswith("reason finished")
+    assert until_ended(run).startswith("reason finished")
     log = (run / "train.log").read_text()
     assert log.startswith("token yes\n")
     secret = run / ".rgt" / "secrets"

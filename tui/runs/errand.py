@@ -15,6 +15,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
 from tui.model.job import Job
 from tui.model.run import RunSpec
+from tui.runs.book import Page
 from tui.runs.code_tree import CodeTree, read_tree
 from tui.runs.job_file import read_job
 from tui.runs.launch import Launch
@@ -89,6 +90,32 @@ class Errand:
         files = plan_files(self.job, self.where(), code=self.tree.digest, secrets_file=secrets_file)
         how = "tmux" if self.values.get("DETACH", "tmux") != "nohup" else "nohup"
         return Launch(self.run, files, self.job.log, self.session, "tmux" if how == "tmux" else "nohup")
+
+    def page(self, file: Path, plan: str, at: str) -> Page:
+        """What the book keeps of it.
+
+        Args:
+            plan: digest of what is laid down.
+            at: now, as a date.
+        """
+        return Page(
+            run=self.run_id,
+            box=self.instance.name,
+            platform=self.instance.platform,
+            instance_id=self.instance.instance_id,
+            folder=self.run,
+            root=self.folder,
+            session=self.session,
+            file=str(file.resolve()),
+            plan=plan,
+            code=self.tree.digest,
+            commit=self.tree.commit,
+            dirty=self.tree.dirty,
+            python=self.python,
+            at=at,
+            cell=dict(self.cell),
+            job=self.job,
+        )
 
     def spec(self, start: Mapping[str, str], *, tmux: bool) -> RunSpec:
         """How the run is watched: by its wrapper, which lives as long as the run does."""

@@ -141,9 +141,11 @@ async def _bring(args: argparse.Namespace, box: Transport, task: Errand) -> dict
 
 
 async def _launch(args: argparse.Namespace) -> int:
+    from tui.custody.moments import moment
+    from tui.runs.book import book
     from tui.runs.errand import secrets_of
     from tui.runs.launch import launch
-    from tui.runs.plan_files import digest
+    from tui.runs.plan_files import PLAN
 
     task, dial, where = _worked_out(args)
     secrets = secrets_of(task.job)
@@ -164,13 +166,16 @@ async def _launch(args: argparse.Namespace) -> int:
         _say(args, ["Nothing was started."])
         return Exit.ATTENTION if stops else Exit.FINE
 
+    plan = what.files[f"{PLAN}/id"].decode().strip()
+    book(where).write(task.page(Path(args.file), plan, moment(time.time())))
+
     async def bring(transport: Transport) -> None:
         await _bring(args, transport, task)
         await _copy(transport, task, home, secrets)
 
     answer = await launch(dial, what, bring=bring, told=lambda line: _say(args, [line]))
     _watch(where, task, answer)
-    _receipt(where, task, answer, digest(what.files))
+    _receipt(where, task, answer, plan)
     return _tell(args, task, answer)
 
 

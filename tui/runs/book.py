@@ -1,0 +1,115 @@
+"""The book of launched runs on this computer: which box and folder each has, and what it was made of.
+
+A page is written before a run is started and never changed: after any crash it is known where to look.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tui.fleet.paths import Paths
+from tui.model.failure import Exit, Failure
+from tui.model.job import Job
+from tui.model.text import safe
+
+_CAP = 4 << 20
+
+
+class Page(BaseModel):
+    """One launched run.
+
+    Attributes:
+        folder: its own on the box, absolute; `root` is the project's.
+        file: the job file on this computer at that time.
+        plan, code: digests of what was laid down and of the code.
+        commit, dirty: git's id, and the digest of the changes to it.
+        cell: matrix values.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    run: str
+    box: str
+    platform: str
+    instance_id: str | None
+    folder: str
+    root: str
+    session: str
+    file: str
+    plan: str
+    code: str
+    commit: str | None
+    dirty: str | None
+    python: str
+    at: str
+    cell: dict[str, str] = {}
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """All pages; `folder` is made with the first one."""
+
+    folder: Path
+
+    def write(self, page: Page) -> None:
+        """Keep a page; the same run's page is kept as it was. Raises Failure where it cannot be stored."""
+        target = self._file(page.run)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".page-")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(page.model_dump_json(indent=1))
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(name, target)
+            finally:
+                Path(name).unlink()
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise Failure(
+                f"The page of {safe(page.run, 100)} could not be stored ({error.strerror}).",
+                means="Nothing was started.",
+                do=f"Look at {self.folder}.",
+                code="book-unwritten",
+            ) from None
+
+    def page(self, run: str) -> Page:
+        """The page of a run. Raises Failure: there is none, or it is damaged."""
+        try:
+            with self._file(run).open("rb") as file:
+                read: Any = json.loads(file.read(_CAP))
+            return Page.model_validate(read)
+        except FileNotFoundError:
+            raise Failure(
+                f"{safe(run, 100)} was not launched from this computer.",
+                do="See the runs of `rgt status`; rgt closes and resumes only what it launched.",
+                exit=Exit.USAGE,
+                code="unknown-run",
+            ) from None
+        except (OSError, ValueError, ValidationError):
+            raise Failure(
+                f"The page of {safe(run, 100)} in {self.folder} is damaged.",
+                means="Where the run lies is not known from here.",
+                do="Look on the box, in the project's active folder.",
+                exit=Exit.UNKNOWN,
+                code="book-damaged",
+            ) from None
+
+    def _file(self, run: str) -> Path:
+        """A run's name is made of letters, digits, dots and dashes, and begins with none of the last two."""
+        return self.folder / f"{run.replace('/', '_')}.json"
+
+
+def book(where: Paths) -> Book:
+    """The operator's book."""
+    return Book(where.state / "runs")

@@ -1,0 +1,296 @@
+"""Close-out: what a finished run made becomes a sealed export, in one rename, or goes into quarantine.
+
+Everything happens on the box, next to the run: copied into ``export/.partial``, judged there, then renamed. A
+sealed export is never written over, and what did not pass keeps its reason beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+from tui.box.transport import Script, Transport
+from tui.checkpoints.pickle_globals import NUMPY_SCALARS
+from tui.model.failure import Failure
+from tui.model.globs import matching
+from tui.model.job import Job
+from tui.model.text import SafeText, safe
+from tui.runs.book import Page
+from tui.runs.truth import Truth
+
+Kind = Literal["sealed", "sealed-before", "quarantined"]
+
+_LOADABLE = (".pt", ".pth", ".ckpt", ".bin")
+_UNFINISHED = (".tmp", ".part", ".partial", ".incomplete")
+_JSON_CAP = 1 << 20
+_LOAD_S = 900.0
+
+# $1 the run's folder. NUL-ended ``size path`` of every regular file but rgt's own.
+_LIST = r"""
+cd -- "$1" || exit 3
+find . -path ./.rgt -prune -o -path ./src -prune -o -type f -exec sh -c '
+for f; do printf "%s %s\0" "$(wc -c <"$f" | tr -d " ")" "${f#./}"; done' rgt {} +
+"""
+
+# $1 the run's folder, $2 the project's, $3 run's name. NUL-ended paths come in. 9: it is sealed already.
+_GATHER = r"""
+umask 022
+cd -- "$1" || exit 3
+to=$2/export/.partial/$3
+[ ! -e "$2/export/$3" ] || exit 9
+rm -rf -- "$to" && mkdir -p -- "$to" || exit 4
+xargs -0 sh -c 'to=$0; for f; do
+case $f in */*) mkdir -p -- "$to/${f%/*}" || exit 255 ;; esac
+cp -p -- "$f" "$to/$f" || exit 255; done' "$to" || exit 5
+"""
+
+# $1 folder of the copy, $2 file in it; its content is stdin.
+_PUT = 'cd -- "$1" && cat >"$2.part" && mv -f -- "$2.part" "$2"'
+
+# $1 folder of the copy, $2 bytes, $3 file.
+_SHOW = 'cd -- "$1" && head -c "$2" -- "$3"'
+
+# $1 interpreter, $2 program; requests come on stdin.
+_LOAD = 'LC_ALL=C.UTF-8 OMP_NUM_THREADS=1 exec "$1" -I -B -c "$2"'
+
+# $1 the project's folder, $2 run's name: everything on the disk first, then the one rename. -T where mv has
+# it, so that a folder that appeared meanwhile is an error and never a place to put it into.
+_SEAL = r"""
+cd -- "$1/export" || exit 3
+[ ! -e "$2" ] || exit 9
+sync
+if mv -T -- ".partial/$2" "$2" 2>/dev/null; then exit 0; fi
+[ ! -e "$2" ] && mv -- ".partial/$2" "$2"
+"""
+
+# $1 the project's folder, $2 run's name, $3 attempt; the reason is stdin. 9: that attempt lies there already.
+_QUARANTINE = r"""
+cd -- "$1" || exit 3
+mkdir -p quarantine
+to=quarantine/$2--$3
+[ ! -e "$to" ] || exit 9
+cat >"export/.partial/$2/REASON.txt" && mv -- "export/.partial/$2" "$to"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What became of it. `reasons` say why it lies in quarantine, `notes` what was not checked."""
+
+    kind: Kind
+    folder: str
+    files: int = 0
+    reasons: tuple[SafeText, ...] = ()
+    notes: tuple[SafeText, ...] = ()
+
+
+async def close_out(transport: Transport, page: Page, truth: Truth) -> Closed:
+    """Make a sealed export of a run that is over, or put what it made into quarantine.
+
+    Raises:
+        Failure: the run is not over, or the box could not do it; nothing is lost, and it may be asked again.
+    """
+    _must_be_over(page, truth)
+    sizes = await _listed(transport, page.folder)
+    chosen, reasons = choose(page.job, tuple(sizes))
+    if truth.state != "finished":
+        reasons = (safe(f"The run did not finish: {truth.why}"), *reasons)
+    sealed = f"{page.root}/export/{page.run}"
+    script = Script(_GATHER, (page.folder, page.root, page.run), why="copy what the run made")
+    names = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name in chosen)
+    done = await transport.run(script, stdin=names, timeout=3600)
+    if done.exit == 9:
+        return Closed("sealed-before", sealed)
+    if done.exit != 0:
+        raise _refused(page, done.stderr)
+    copy = f"{page.root}/export/.partial/{page.run}"
+    await _put(transport, copy, "run.json", json.dumps(identities(page, truth), indent=1).encode())
+    bad, notes = await _judged(transport, copy, page, chosen)
+    reasons = (*reasons, *bad)
+    if reasons:
+        return await _quarantine(transport, page, truth, reasons, notes, len(chosen))
+    done = await transport.run(Script(_SEAL, (page.root, page.run), why="seal the export"), timeout=600)
+    if done.exit == 9:
+        return Closed("sealed-before", sealed)
+    if done.exit != 0:
+        raise _refused(page, done.stderr)
+    return Closed("sealed", sealed, len(chosen) + 1, (), notes)
+
+
+def choose(job: Job, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[SafeText, ...]]:
+    """Which files of a run belong into its export, and what is wrong with them by name alone.
+
+    What the ``[custody]`` table declares is taken as it is; without one: artifacts, log and checkpoints.
+    """
+    table = job.custody
+    needed: list[str] = []
+    wanted: list[str] = []
+    if table is not None and (table.artifacts or table.optional):
+        needed = [glob for globs in table.artifacts.values() for glob in globs]
+        wanted = [glob for globs in table.optional.values() for glob in globs]
+    else:
+        needed = [stage.artifact for stage in job.chain() if stage.artifact]
+        needed += [job.checkpoints] if job.checkpoints else []
+        wanted = [job.log]
+    chosen: dict[str, None] = {}
+    reasons: list[SafeText] = []
+    for glob in needed:
+        found = matching(glob, paths)
+        chosen |= dict.fromkeys(found)
+        if not found:
+            reasons.append(safe(f"Nothing matches {glob}, which must be there.", 300))
+    for glob in wanted:
+        chosen |= dict.fromkeys(matching(glob, paths))
+    kept = [path for path in chosen if path.rpartition("/")[2] != "latest.pth"]
+    reasons += [
+        safe(f"{path} is not finished: its name says so.", 300) for path in kept if path.endswith(_UNFINISHED)
+    ]
+    if not kept:
+        reasons.append(safe("The run left nothing that belongs into an export."))
+    return tuple(kept), tuple(reasons)
+
+
+def identities(page: Page, truth: Truth) -> dict[str, object]:
+    """What `run.json` says: identities and bindings, and no result."""
+    return {
+        "run": page.run,
+        "plan": f"sha256:{page.plan}",
+        "code": f"sha256:{page.code}",
+        "commit": page.commit,
+        "changes": f"sha256:{page.dirty}" if page.dirty else None,
+        "cell": page.cell,
+        "seed": page.job.seeds.seed,
+        "box": page.box,
+        "platform": page.platform,
+        "instance_id": page.instance_id,
+        "attempt": truth.attempt,
+        "start": dict(truth.start),
+        "end": dict(truth.end),
+    }
+
+
+async def _listed(transport: Transport, folder: str) -> Mapping[str, int]:
+    done = await transport.run(Script(_LIST, (folder,), why="what the run made"), timeout=300, limit=64 << 20)
+    if done.exit != 0 or done.truncated:
+        raise Failure(f"The files in {safe(folder, 200)} could not be listed.", means="Nothing was closed.")
+    found = {}
+    for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        size, _, path = entry.partition(" ")
+        if path and size.isdecimal():
+            found[path] = int(size)
+    return found
+
+
+async def _judged(
+    transport: Transport, copy: str, page: Page, chosen: Sequence[str]
+) -> tuple[tuple[SafeText, ...], tuple[SafeText, ...]]:
+    """What is wrong with the copies themselves, and what could not be looked at."""
+    bad: list[SafeText] = []
+    for path in chosen:
+        if path.endswith(".json"):
+            script = Script(_SHOW, (copy, str(_JSON_CAP), path), why="is it JSON?")
+            text = (await transport.run(script, timeout=60, limit=_JSON_CAP + 1)).stdout
+            if len(text) < _JSON_CAP and not _is_json(text):
+                bad.append(safe(f"{path} is no JSON.", 300))
+    loadable = [path for path in chosen if path.endswith(_LOADABLE)]
+    wrong, notes = await _loaded(transport, copy, page.python, loadable)
+    others = [path for path in chosen if path.endswith((".safetensors", ".npz"))]
+    if others:
+        notes = (*notes, safe(f"{len(others)} files were not loaded here; `rgt verify` does."))
+    return (*bad, *wrong), notes
+
+
+async def _loaded(
+    transport: Transport, copy: str, python: str, paths: Sequence[str]
+) -> tuple[tuple[SafeText, ...], tuple[SafeText, ...]]:
+    """Load checkpoints in a jailed child of the box's own interpreter, weights only."""
+    if not paths:
+        return (), ()
+    program = resources.files("tui.checkpoints").joinpath("jail.py").read_text("utf-8")
+    asks = b"".join(
+        json.dumps(
+            {"path": f"{copy}/{path}", "load": True, "legacy": False, "scan": False, "memory": 64 << 30,
+             "cpu": 600, "wall": 600, "allow": NUMPY_SCALARS, "spans": []}
+        ).encode() + b"\n"
+        for path in paths
+    )  # fmt: skip
+    try:
+        script = Script(_LOAD, (python, program), why="load the checkpoints, weights only")
+        done = await transport.run(script, stdin=asks, timeout=_LOAD_S, limit=4 << 20)
+    except TimeoutError:
+        return (), (safe(f"The checkpoints were not loaded within {_LOAD_S:.0f} s."),)
+    answers = [_answer(line) for line in done.stdout.split(b"\n")[1:] if line]
+    bad, notes = [], []
+    for path, answer in zip(paths, [*answers, *[None] * len(paths)], strict=False):
+        loaded = answer.get("loaded") if answer else None
+        why = safe(str((answer or {}).get("refusal") or (answer or {}).get("fault") or "no answer"), 200)
+        if loaded is False:
+            bad.append(safe(f"{path} does not load: {why}", 400))
+        elif loaded is None:
+            notes.append(safe(f"{path} was not loaded: {why}", 400))
+    return tuple(bad), tuple(notes)
+
+
+async def _quarantine(
+    transport: Transport,
+    page: Page,
+    truth: Truth,
+    reasons: tuple[SafeText, ...],
+    notes: tuple[SafeText, ...],
+    files: int,
+) -> Closed:
+    script = Script(
+        _QUARANTINE, (page.root, page.run, str(truth.attempt)), why="set it apart, with the reason"
+    )
+    text = "".join(f"{reason}\n" for reason in reasons).encode()
+    done = await transport.run(script, stdin=text, timeout=600)
+    if done.exit not in (0, 9):
+        raise _refused(page, done.stderr)
+    folder = f"{page.root}/quarantine/{page.run}--{truth.attempt}"
+    return Closed("quarantined", folder, files, reasons, notes)
+
+
+async def _put(transport: Transport, folder: str, name: str, body: bytes) -> None:
+    done = await transport.run(Script(_PUT, (folder, name), why="the run's identities"), stdin=body)
+    if done.exit != 0:
+        raise Failure(f"{name} could not be written into {safe(folder, 200)}.", means="Nothing was sealed.")
+
+
+def _must_be_over(page: Page, truth: Truth) -> None:
+    if truth.state in ("finished", "failed", "stopped", "lost"):
+        return
+    raise Failure(
+        f"{page.run} is {truth.state}: {truth.why}",
+        means="Only what is over can be closed; nothing was done.",
+        do=f"Wait for it: rgt status {page.box}.",
+        code="run-not-over",
+    )
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _answer(line: bytes) -> dict[str, object] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refused(page: Page, stderr: bytes) -> Failure:
+    said = safe(stderr.decode("utf-8", "replace").strip().split("\n")[-1], 200)
+    return Failure(
+        f"The export of {page.run} could not be made: {said or 'the box refused'}.",
+        means="Nothing was sealed; what the run made is where it was.",
+        do="Look at the disk's bytes and inodes, then close it again.",
+        code="close-refused",
+    )
