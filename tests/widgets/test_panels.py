@@ -203,11 +203,22 @@ def test_the_runs_process_comes_first_and_a_stuck_one_says_so() -> None:
 def test_a_curve_says_its_scale_and_counts_what_is_no_number() -> None:
     lines = curve_lines([2.0, 1.0, math.nan, math.inf], 40, UNICODE)
     said = text(lines)
-    assert said.splitlines()[0].strip().startswith("2 █")
-    assert "2 of the last 4 are no number" in said
+    assert said.splitlines()[0] == " " * 12 + "✕✕"  # over the columns that are gaps
+    assert said.splitlines()[1].strip().startswith("2 █")
+    assert "✕ 2 of the last 4 are no number" in said
     assert spread([1.0, 3.0, math.nan, math.nan], 2) == [2.0, None]
     assert curve_lines([], 40, UNICODE) == []
     assert len(curve_lines([5.0, 5.0], 40, UNICODE)) == 5
+
+
+def test_a_spike_and_a_plateau_are_marked_and_said() -> None:
+    spiky = [1.0 - i / 200 for i in range(40)]
+    spiky[20] = 8.0
+    said = text(curve_lines(spiky, 60, UNICODE))
+    assert said.splitlines()[0] == " " * 30 + "▲"
+    assert "▲ 1 spike in the last 40" in said
+    level = text(curve_lines([0.5, 0.501] * 30, 60, UNICODE))
+    assert "plateau: level for the last 60" in level
 
 
 def test_old_values_are_said_to_be_old() -> None:

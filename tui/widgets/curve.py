@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tui.fleet.curve_marks import Marks, marks_of
 from tui.widgets.figures import significant
 from tui.widgets.glyphs import Glyphs
 from tui.widgets.lines import Line, Span, fit
@@ -39,22 +40,49 @@ class CurvePanel(Panel):
 
 
 def curve_lines(losses: Sequence[float], width: int, glyphs: Glyphs, height: int = HEIGHT) -> list[Line]:
-    """The curve in `height` rows, highest value above. A loss that is no number is a gap, and is counted."""
+    """The curve in `height` rows, highest value above, with what is wrong about it above and below.
+
+    A loss that is no number is a gap with a mark over it; spikes and a plateau are marked and said in words.
+    """
     room = max(1, width - AXIS)
     columns = spread(losses, room)
     finite = [v for v in columns if v is not None]
-    broken = sum(not math.isfinite(v) for v in losses)
+    marks = marks_of(losses)
     lines: list[Line] = []
+    if marks.broken or marks.spikes:
+        lines.append(((" " * AXIS, ""), *mark_row(marks, len(losses), len(columns), glyphs)))
     if finite:
         low, high = min(finite), max(finite)
         rows = rows_of(columns, low, high, height, glyphs)
         for i, row in enumerate(rows):
             axis = {0: significant(high), height - 1: significant(low)}.get(i, "")
             lines.append(((fit(axis, AXIS - 1, right=True) + " ", "dim"), (row, "")))
-    if broken:
-        words = f"  {glyphs.attention} {broken} of the last {len(losses)} are no number"
-        lines.append(((fit(words, width, ellipsis=glyphs.ellipsis), "danger"),))
+    for words, style in mark_words(marks, len(losses), glyphs):
+        lines.append(((fit(f"  {words}", width, ellipsis=glyphs.ellipsis), style),))
     return lines
+
+
+def mark_row(marks: Marks, count: int, width: int, glyphs: Glyphs) -> list[Span]:
+    """One cell a column: where losses are no number, and where they jump."""
+    cells: list[Span] = [(" ", "")] * width
+    for places, glyph, style in (
+        (marks.spikes, glyphs.attention, "attention"),
+        (marks.broken, glyphs.gone, "danger"),
+    ):
+        for place in places:
+            cells[place if count <= width else min(width - 1, place * width // count)] = (glyph, style)
+    return cells
+
+
+def mark_words(marks: Marks, count: int, glyphs: Glyphs) -> Iterator[Span]:
+    """What the marks mean, and a plateau, which has a length and no place."""
+    if marks.broken:
+        yield f"{glyphs.gone} {len(marks.broken)} of the last {count} are no number", "danger"
+    if marks.spikes:
+        many = "spikes" if len(marks.spikes) > 1 else "spike"
+        yield f"{glyphs.attention} {len(marks.spikes)} {many} in the last {count}", "attention"
+    if marks.level_for:
+        yield f"{glyphs.rule} plateau: level for the last {marks.level_for}", "attention"
 
 
 def spread(losses: Sequence[float], width: int) -> list[float | None]:
