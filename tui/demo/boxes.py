@@ -31,6 +31,10 @@ class Plan:
             or the back-off would grow with every cut.
         first_cut_s: when it breaks first; `deaf_s` is how long it stays so. All three vary by a quarter.
         finished: the job ends at once and is sealed into ``export/``.
+        filled: share of `inode_cap` that earlier runs left used.
+        habits: further words for the training program, such as a learning rate that grows.
+        ram_mib: memory at which the box's kernel ends the job; 0 for no simulated limit.
+        stopped_after_s: how long it works until somebody stops it with a signal and forgets it; 0 for never.
     """
 
     name: str
@@ -49,10 +53,19 @@ class Plan:
     first_cut_s: float = 20.0
     deaf_s: float = 4.5
     finished: bool = False
+    filled: float = 0.8
+    habits: tuple[str, ...] = ()
+    ram_mib: int = 0
+    stopped_after_s: float = 0.0
 
     @property
     def simulated(self) -> tuple[str, ...]:
-        more = {"inode limit": self.inode_cap, "provider": self.platform == PROVIDER}
+        more = {
+            "inode limit": self.inode_cap,
+            "memory limit": self.ram_mib,
+            "kernel log": self.ram_mib,
+            "provider": self.platform == PROVIDER,
+        }
         return ("GPU", *(word for word, holds in more.items() if holds))
 
 
@@ -67,6 +80,29 @@ PLANS = (
     Plan("done-l4", PROVIDER, "spiral-second", "NVIDIA L4", 23034, 0.52, rented_hours=2.0,
          epochs=12, pause_s=0.0, finished=True),
 )  # fmt: skip
+
+
+INCIDENTS = {
+    "inodes_full": Plan(
+        "full-4090", "ssh", "spiral-full", "NVIDIA GeForce RTX 4090", 24564, 0.44, pause_s=0.1,
+        figures=3, inode_cap=1500, filled=0.94,
+    ),
+    "host_oom_kill": Plan(
+        "greedy-a6000", "ssh", "spiral-greedy", "NVIDIA RTX A6000", 49140, 0.79, pause_s=0.1,
+        habits=("--hoard", "16"), ram_mib=700,
+    ),
+    "loss_nan": Plan(
+        "nan-l40s", "ssh", "spiral-hot", "NVIDIA L40S", 46068, 1.03, pause_s=0.05, habits=("--grow", "3"),
+    ),
+    "proc_stuck": Plan(
+        "stuck-v100", "ssh", "spiral-still", "Tesla V100-SXM2-32GB", 32768, 0.55, pause_s=0.1,
+        stopped_after_s=2.0,
+    ),
+}  # fmt: skip
+"""By the class that triage is to find: a box on which exactly that really happens."""
+
+
+FEW_LINES = 400
 
 
 class Box:
@@ -113,6 +149,8 @@ class Box:
             (sim / "inode_cap").write_text(str(plan.inode_cap))
             shutil.copy(ROOM / "standins" / "df", self.home / "bin" / "df")
             self._fill()
+        if plan.ram_mib:
+            shutil.copy(ROOM / "standins" / "dmesg", self.home / "bin" / "dmesg")
         for tool in (self.home / "bin").iterdir():
             tool.chmod(0o755)
 
@@ -120,7 +158,7 @@ class Box:
         """Earlier runs left small files behind: that is why the cap is near at the start."""
         left = self.data / "cache" / "thumbs"
         left.mkdir(parents=True)
-        for number in range(int(self.plan.inode_cap * 0.8)):
+        for number in range(int(self.plan.inode_cap * self.plan.filled)):
             (left / f"{number:05d}.txt").write_text("")
 
     def start_job(self, environment: dict[str, str]) -> None:
@@ -129,7 +167,7 @@ class Box:
         command = [
             sys.executable, "-u", str(self.home / "train.py"),
             "--out", str(self.out), "--seed", str(self._seed), "--epochs", str(plan.epochs),
-            "--pause", str(plan.pause_s / self._speed), "--figures", str(plan.figures),
+            "--pause", str(plan.pause_s / self._speed), "--figures", str(plan.figures), *plan.habits,
         ]  # fmt: skip
         if plan.inode_cap:
             command += ["--cap-tree", str(self.data), "--file-cap", str(plan.inode_cap)]
@@ -154,6 +192,40 @@ class Box:
     def collect(self) -> int | None:
         """Reap the job if it ended; its exit code, or None while it runs."""
         return None if self._job is None else self._job.poll()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the job has written a few lines already."""
+        try:
+            return (self.out / "train.log").stat().st_size > FEW_LINES
+        except OSError:
+            return False
+
+    def freeze(self) -> None:
+        """Stop the job where it stands, as ctrl+z or a forgotten debugger does."""
+        if self._job is not None and self._job.poll() is None:
+            os.kill(self._job.pid, signal.SIGSTOP)
+
+    def out_of_memory(self) -> bool:
+        """End the job as a kernel does once it holds more than its box admits, with the kernel's words."""
+        if self._job is None or self._job.poll() is not None:
+            return False
+        try:
+            pages = int((Path("/proc") / str(self._job.pid) / "statm").read_text().split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+        kib = pages * (os.sysconf("SC_PAGE_SIZE") // 1024)
+        if kib < self.plan.ram_mib * 1024:
+            return False
+        pid, limit = self._job.pid, self.plan.ram_mib * 1024
+        self._job.kill()
+        (self.home / ".sim" / "dmesg").write_text(
+            "[ 8412.113042] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0\n"
+            f"[ 8412.113090] memory: usage {limit}kB, limit {limit}kB, failcnt 211\n"
+            f"[ 8412.113137] Memory cgroup out of memory: Killed process {pid} (python) "
+            f"total-vm:{kib * 3}kB, anon-rss:{kib}kB, file-rss:0kB, shmem-rss:0kB, UID:0 oom_score_adj:0\n"
+        )
+        return True
 
     def seal(self) -> bool:
         """Close a finished run out: one rename from ``active/`` to ``export/``, log and all."""

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,18 +52,23 @@ class DemoFleet:
 
 
 @contextlib.contextmanager
-def embedded_fleet(*, seed: int = 0, speed: float = 1.0) -> Iterator[DemoFleet]:
+def embedded_fleet(
+    *, seed: int = 0, speed: float = 1.0, incidents: Sequence[str] = (), alone: bool = False
+) -> Iterator[DemoFleet]:
     """The embedded fleet for the length of a ``with`` block; nothing of it is left afterwards.
 
     Args:
         seed: of data, models and cuts.
         speed: 2 trains and fails twice as fast.
+        incidents: names of `tui.demo.boxes.INCIDENTS`; each adds a box on which it happens.
+        alone: leave the other boxes out.
 
     Raises:
         Failure: the fleet did not come up.
     """
     root = Path(tempfile.mkdtemp(prefix="rgt-demo-"))
     command = [sys.executable, "-m", "tui.demo.host", str(root), "--seed", str(seed), "--speed", str(speed)]
+    command += [word for name in incidents for word in ("--incident", name)] + ["--alone"] * alone
     errors = (root / "host.log").open("wb")
     host = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True

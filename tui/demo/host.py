@@ -23,7 +23,7 @@ from pathlib import Path
 
 import asyncssh
 
-from tui.demo.boxes import PLANS, PROVIDER, Box, Plan
+from tui.demo.boxes import INCIDENTS, PLANS, PROVIDER, Box, Plan
 from tui.demo.provider import Provider, Rental
 from tui.demo.server import BoxServer
 from tui.demo.worn_disk import NAME, WornDisk
@@ -69,6 +69,7 @@ class Host:
         async with asyncio.TaskGroup() as group:
             chores = [group.create_task(self._collect_jobs()), group.create_task(self._wear())]
             chores += [group.create_task(self._cut(box)) for box in self._boxes if box.plan.cut_every_s]
+            chores += [group.create_task(self._trouble(box)) for box in self._boxes]
             await _stdin_closed()
             for chore in chores:
                 chore.cancel()
@@ -147,6 +148,16 @@ class Host:
             server.deaf = False
             await self._about(plan.cut_every_s)
 
+    async def _trouble(self, box: Box) -> None:
+        """What happens to a box's job, once: it is stopped and forgotten, or outgrows its memory."""
+        if box.plan.stopped_after_s:
+            while not box.at_work:  # noqa: ASYNC110 - a file tells nobody
+                await asyncio.sleep(0.1)
+            await self._about(box.plan.stopped_after_s)
+            box.freeze()
+        while box.plan.ram_mib and not box.out_of_memory():  # noqa: ASYNC110 - memory tells nobody
+            await asyncio.sleep(0.1)
+
     async def _about(self, seconds: float) -> None:
         await asyncio.sleep(seconds * self._random.uniform(0.75, 1.25))
 
@@ -189,8 +200,8 @@ async def _stdin_closed() -> None:
         pass
 
 
-async def _serve(root: Path, seed: int, speed: float) -> None:
-    host = Host(root, seed=seed, speed=speed)
+async def _serve(root: Path, seed: int, speed: float, plans: Sequence[Plan]) -> None:
+    host = Host(root, seed=seed, speed=speed, plans=plans)
     loop = asyncio.get_running_loop()
     me = asyncio.current_task()
     assert me is not None
@@ -209,8 +220,11 @@ def main() -> int:
     parser.add_argument("root")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--speed", type=float, default=1.0)
+    parser.add_argument("--incident", action="append", default=[], choices=INCIDENTS)
+    parser.add_argument("--alone", action="store_true", help="only the boxes of the incidents")
     args = parser.parse_args()
-    asyncio.run(_serve(Path(args.root), args.seed, args.speed))
+    plans = (*(() if args.alone else PLANS), *(INCIDENTS[name] for name in dict.fromkeys(args.incident)))
+    asyncio.run(_serve(Path(args.root), args.seed, args.speed, plans))
     return 0
 
 

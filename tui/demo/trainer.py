@@ -24,6 +24,8 @@ from typing import Any, Protocol
 CLASSES = 3
 FEATURES = 2
 HIDDEN = 32
+MOST_RATE = 1e37
+"""Where a growing learning rate ends: beyond it the optimizer itself refuses, before the loss tells."""
 Sample = tuple[list[float], int]
 
 
@@ -190,14 +192,18 @@ def train(args: argparse.Namespace, out: Path) -> None:
         out / "config.json", json.dumps({"seed": args.seed, "epochs": args.epochs, "lr": args.lr}, indent=1)
     )
     step, batches = 0, len(data) // 64
+    hoarded: list[bytearray] = []  # "augmented samples, kept in memory for speed"
     for epoch in range(1, args.epochs + 1):
         rng.shuffle(data)
         for index in range(batches):
             step += 1
-            loss = model.step(data[index * 64 : (index + 1) * 64], args.lr)
+            rate = min(args.lr * args.grow ** min(step, 600), MOST_RATE)
+            loss = model.step(data[index * 64 : (index + 1) * 64], rate)
+            if args.hoard:
+                hoarded.append(bytearray(b"x" * (args.hoard << 20)))
             if index % 4 == 0 or index + 1 == batches:
                 print(
-                    f"epoch {epoch}/{args.epochs} step {index + 1}/{batches} loss {loss:.4f} lr {args.lr:g}",
+                    f"epoch {epoch}/{args.epochs} step {index + 1}/{batches} loss {loss:.4f} lr {rate:g}",
                     flush=True,
                 )
             if args.figures:
@@ -267,6 +273,8 @@ def main() -> int:
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--pause", type=float, default=0.25, help="seconds between steps")
     parser.add_argument("--figures", type=int, default=0, help="small files written at each step")
+    parser.add_argument("--grow", type=float, default=1.0, help="factor on the learning rate at each step")
+    parser.add_argument("--hoard", type=int, default=0, help="MiB kept in memory at each step")
     parser.add_argument("--cap-tree", default="", help="directory whose files count against --file-cap")
     parser.add_argument("--file-cap", type=int, default=0)
     args = parser.parse_args()

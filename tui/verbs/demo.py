@@ -8,6 +8,7 @@ import importlib.util
 import os
 import sys
 
+from tui.demo.boxes import INCIDENTS
 from tui.demo.fleet import DemoFleet, embedded_fleet
 from tui.model.failure import Exit, Failure
 
@@ -16,6 +17,13 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = sub.add_parser("demo", help="watch the embedded fleet")
     parser.add_argument("--seed", type=int, default=0, help="of the jobs' data and models")
     parser.add_argument("--speed", type=float, default=1.0, help="2 trains and fails twice as fast")
+    parser.add_argument(
+        "--incident",
+        action="append",
+        default=[],
+        choices=sorted(INCIDENTS),
+        help="add a box on which this really happens; may be given again",
+    )
     parser.add_argument("--selftest", action="store_true", help="no screen: print what was seen, then exit")
     parser.add_argument(
         "--read-only",
@@ -48,7 +56,7 @@ def demo(args: argparse.Namespace) -> int:
     from tui.verbs.screen import check_terminal, open_screen
 
     check_terminal()
-    with embedded_fleet(seed=args.seed, speed=args.speed) as fleet:
+    with embedded_fleet(seed=args.seed, speed=args.speed, incidents=args.incident) as fleet:
         _enter(fleet)
         return open_screen(args)
 
