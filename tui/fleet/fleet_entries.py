@@ -115,10 +115,11 @@ class AccountEntry(Entry):
     url: Annotated[str, AfterValidator(rules.label)] | None = None
     key_env: Annotated[str, AfterValidator(rules.variable)] | None = None
     ask: StrictBool = True
+    ignore: list[Label] = Field(default_factory=list, max_length=200)
 
     def account(self, name: str) -> AccountSpec:
         """The entry in the model's words."""
-        return AccountSpec(name=name, **self.model_dump())
+        return AccountSpec(name=name, **self.model_dump() | {"ignore": tuple(self.ignore)})
 
 
 class RunEntry(Entry):

@@ -43,12 +43,36 @@ def box_word(box: BoxView, now: float, period_s: float = 2.0) -> BoxWord:
         if box.attention:
             return BoxWord(box.attention[0].level, box.attention[0].short)
         return BoxWord("running", SafeText("running"))
+    told = _told_word(box, now)
+    if told is not None:
+        return told
     if seen is not None and link.state is not LinkState.CONNECTING:
         return BoxWord("unknown", SafeText(f"unknown {short(now - seen)}"))
     if link.state in (LinkState.LOST, LinkState.UNREACHABLE):
         return BoxWord("unknown", SafeText("unreachable"))
     kind, word = _WORD_OF_LINK.get(link.state, ("starting", "first probe"))
     return BoxWord(kind, SafeText(word))
+
+
+_FRESH_LIST_S = 240.0
+
+
+def _told_word(box: BoxView, now: float) -> BoxWord | None:
+    """What its provider says of a box that can't be looked at itself; None where that says nothing of use.
+
+    That a machine runs, by its provider, is no word about a box that is watched: its own silence is.
+    """
+    one = box.rented
+    if one is None:
+        return None
+    if box.unwritten and box.attention:
+        return BoxWord(box.attention[0].level, box.attention[0].short)
+    if one.absent == 0 and now - one.seen_at <= _FRESH_LIST_S:
+        kinds = {"stopped": "stopped", "gone": "gone", "starting": "starting", "destroying": "unknown"}
+        kind = kinds.get(one.state)
+        return None if kind is None else BoxWord(kind, SafeText(one.said.lower()))
+    gone = next((a for a in box.attention if a.short.startswith("gone at ")), None)
+    return None if gone is None else BoxWord("gone", gone.short)
 
 
 def judge_run(

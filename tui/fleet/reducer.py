@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tui.fleet import attention, growth, judge
+from tui.fleet import attention, growth, judge, reconcile
 from tui.fleet.thresholds import Thresholds
+from tui.model.account import AccountView
 from tui.model.command import CommandRecord
 from tui.model.event import (
+    AccountSeen,
+    AccountsKnown,
     CommandRan,
     Diagnosed,
     Event,
@@ -78,7 +81,7 @@ def _subjects(snapshot: FleetSnapshot, events: Iterable[Event]) -> frozenset[str
     runs: set[str] = set()
     for event in events:
         match event:
-            case FleetChanged() | OpenEndsRead():
+            case FleetChanged() | OpenEndsRead() | AccountSeen() | AccountsKnown():
                 return None
             case LinkChanged(box) | TelemetryTaken(box):
                 boxes.add(box)
@@ -107,6 +110,10 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
     match event:
         case FleetChanged():
             return _fleet(snapshot, event)
+        case AccountSeen(account):
+            return reconcile.learned(snapshot, account)
+        case AccountsKnown(names):
+            return reconcile.known(snapshot, names)
         case LinkChanged(box, link):
             answered = link.state in (LinkState.LIVE, LinkState.CONNECTING)
             return _box(
@@ -162,15 +169,23 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
     for instance in event.instances:
         old = snapshot.box(instance.name)
         same = old is not None and old.instance.endpoint == instance.endpoint
-        boxes.append(replace(old, instance=instance) if old and same else BoxView(instance))
+        fresh = BoxView(instance)
+        boxes.append(replace(old, instance=instance, written=None, rented=None) if old and same else fresh)
     runs = []
     for spec in event.runs:
         before = snapshot.run(spec.name)
         runs.append(before if before is not None and before.spec == spec else RunView(spec))
     clocks = dict(event.clocks)
     caps = dict(event.inode_caps)
-    with_clocks = tuple(replace(b, clock=clocks.get(b.name), inode_caps=caps.get(b.name, ())) for b in boxes)
-    return replace(snapshot, boxes=with_clocks, runs=tuple(runs), problems=event.problems, started=True)
+    with_clocks = [
+        replace(b, clock=clock, file_clock=clock, inode_caps=caps.get(b.name, ()))
+        for b in boxes
+        for clock in (clocks.get(b.name),)
+    ]
+    seen = (*with_clocks, *(b for b in snapshot.boxes if b.unwritten))
+    return reconcile.reconciled(
+        replace(snapshot, boxes=seen, runs=tuple(runs), problems=event.problems, started=True)
+    )
 
 
 def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
@@ -253,7 +268,8 @@ def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[st
     for run in runs:
         wanting.setdefault(run.spec.box, []).extend(run.attention)
     boxes = tuple(
-        _judged_box(b, wanting.get(b.name, ()), now, rules) if meant(b.name) else b for b in snapshot.boxes
+        _judged_box(b, wanting.get(b.name, ()), now, rules, snapshot.accounts) if meant(b.name) else b
+        for b in snapshot.boxes
     )
     if _identical(runs, snapshot.runs) and _identical(boxes, snapshot.boxes):
         return snapshot
@@ -273,9 +289,16 @@ def _judged_run(run: RunView, box: BoxView | None, now: float, rules: Rules) -> 
     return replace(judged, attention=attention.run_attention(judged))
 
 
-def _judged_box(box: BoxView, of_runs: Sequence[Attention], now: float, rules: Rules) -> BoxView:
+def _judged_box(
+    box: BoxView,
+    of_runs: Sequence[Attention],
+    now: float,
+    rules: Rules,
+    accounts: Sequence[AccountView],
+) -> BoxView:
     own = attention.box_attention(box, box.first_oom, now, rules.thresholds)
-    found = tuple(sorted((*own, *of_runs), key=lambda a: a.level != "danger"))
+    told = reconcile.attention(box, accounts, now)
+    found = tuple(sorted((*own, *told, *of_runs), key=lambda a: a.level != "danger"))
     return box if found == box.attention else replace(box, attention=found)
 
 

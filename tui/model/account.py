@@ -16,6 +16,7 @@ class AccountSpec:
         url: another address than the vendor's, such as a private cloud's.
         key_env: the one environment variable that holds the key; the key never stands in the file.
         ask: False: rgt does not ask it by itself.
+        ignore: ids of machines in it that are nobody's concern here, such as a colleague's.
         found: it stands nowhere in the file; a credential was found.
     """
 
@@ -24,6 +25,7 @@ class AccountSpec:
     url: str | None = None
     key_env: str | None = None
     ask: bool = True
+    ignore: tuple[str, ...] = ()
     found: bool = False
 
 
@@ -40,7 +42,8 @@ class Rented:
         since: when the meter started, seconds since the epoch.
         clock: the next date on which the provider acts on it.
         seen_at: when it was last in a list.
-        absent: complete lists in a row that did not have it, the first of them at `absent_since`.
+        absent: complete lists in a row that did not have it, the first of them at `absent_since`, over
+            `absent_s` seconds.
     """
 
     account: str
@@ -61,6 +64,7 @@ class Rented:
     notes: tuple[SafeText, ...] = ()
     absent: int = 0
     absent_since: float | None = None
+    absent_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,9 @@ class AccountView:
         balance, currency: what is left; None with `balance_why` where it is not told.
         per_hour: what the provider itself says that everything costs an hour.
         source: where the key was found.
+        covers: pattern of the ids that its list can have.
+        lists: complete lists in a row, the first of them at `lists_since`.
+        balance_kills: what its platform does when nothing is left, in words.
     """
 
     name: str
@@ -91,3 +98,6 @@ class AccountView:
     balance_why: SafeText = SafeText("")
     per_hour: float | None = None
     balance_kills: SafeText = SafeText("")
+    covers: str = ".*"
+    lists: int = 0
+    lists_since: float | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tui.model.account import AccountView
 from tui.model.command import CommandRecord
 from tui.model.incident import Diagnosis
 from tui.model.instance import DangerClock, Instance, Link
@@ -167,8 +168,24 @@ class OpenEndsRead:
     ends: tuple[OpenEnd, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountSeen:
+    """An account at a provider was asked; what it answered, or why it did not."""
+
+    account: AccountView
+
+
+@dataclass(frozen=True, slots=True)
+class AccountsKnown:
+    """These accounts are asked from now on; what others listed is forgotten."""
+
+    names: tuple[str, ...]
+
+
 Event: TypeAlias = (
     FleetChanged
+    | AccountSeen
+    | AccountsKnown
     | LinkChanged
     | HostKeyAsked
     | SecretAsked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tui.model.account import AccountView, Rented
 from tui.model.command import CommandRecord
 from tui.model.event import Diagnosed, ForwardChanged, HostKeyAsked, Notice, SecretAsked
 from tui.model.instance import DangerClock, Instance, Link
@@ -58,6 +59,10 @@ class BoxView:
         telemetry: the last good probe, or None; its own `taken_at` is the age shown.
         history, disk_history: samples for strips and growth; the latter reaches back hours.
         first_oom: the oom_kill count of this session's first probe; only what came later is news.
+        written: what the fleet file says where the provider's list says more; None: the same as `instance`.
+        rented: the machine as its provider lists it; None: no account lists it, or none was asked.
+        unwritten: the fleet file does not have it: it is here because a provider lists it.
+        file_clock: the clock by the fleet file alone; `clock` is the earliest of all.
     """
 
     instance: Instance
@@ -76,6 +81,10 @@ class BoxView:
     diagnosed: Diagnosed | None = None  # of the box itself, where no run was asked about
     looks: tuple[LookAnswer, ...] = ()  # the newest answer of each look, newest last
     ladder: Ladder | None = None
+    written: Instance | None = None
+    rented: Rented | None = None
+    unwritten: bool = False
+    file_clock: DangerClock | None = None
 
     @property
     def name(self) -> str:
@@ -121,6 +130,7 @@ class FleetSnapshot:
     teardowns: tuple[TeardownView, ...] = ()  # one a box at most
     open_ends: tuple[OpenEnd, ...] = ()
     problems: tuple[SafeText, ...] = ()
+    accounts: tuple[AccountView, ...] = ()
     dropped: int = 0
     started: bool = field(default=False)  # the fleet file has been read
 
