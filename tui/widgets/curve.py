@@ -82,7 +82,7 @@ def mark_words(marks: Marks, count: int, glyphs: Glyphs) -> Iterator[Span]:
         many = "spikes" if len(marks.spikes) > 1 else "spike"
         yield f"{glyphs.attention} {len(marks.spikes)} {many} in the last {count}", "attention"
     if marks.level_for:
-        yield f"{glyphs.rule} plateau: level for the last {marks.level_for}", "attention"
+        yield f"{glyphs.rule} plateau: level for the last {marks.level_for}", ""
 
 
 def spread(losses: Sequence[float], width: int) -> list[float | None]:
