@@ -68,6 +68,7 @@ VERBS: dict[str, Verb] = {
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),
     "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),
     "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
+    "template": Verb("template", "print code to copy: atomic checkpoints that always resume"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }

@@ -237,7 +237,7 @@ class TriageScreen(View):
         from tui.screens.explain import ExplainScreen
 
         answer = next((a for a in self.view().looks if a.command == found.source), None)
-        raw = "\n".join(answer.lines) if answer is not None else ""
+        raw = answer.lines if answer is not None else ()
         meaning = "Evidence of the diagnosis, as it was said there."
         title = f"{self.run_name or self.box_name} evidence"
         at = found.at if found.at is not None else self._told_at()
@@ -275,9 +275,8 @@ class TriageScreen(View):
         ended = "did not end by itself" if answer.exit is None else f"ended with exit status {answer.exit}"
         meaning = f"A read-only look; it {ended} after {answer.took_s:.1f} s."
         title = f"{self.box_name} {answer.look.replace('_', ' ')} {answer.subject}".strip()
-        lines, note = "\n".join(answer.lines), str(answer.note)
-        shown = f"{len(answer.lines)} lines"
-        found = Explanation(title, shown, meaning, answer.command, answer.at, lines, note)
+        shown, note = f"{len(answer.lines)} lines", str(answer.note)
+        found = Explanation(title, shown, meaning, answer.command, answer.at, answer.lines, note)
         self.app.push_screen(ExplainScreen(found))
 
     def _show_ladder(self) -> None:

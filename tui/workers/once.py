@@ -36,11 +36,12 @@ async def look_at(
         state = LinkState.UNREACHABLE
     except Failure as refused:
         failure = refused
-        state = _state(refused)
+        state = state_of(refused)
     return [LinkChanged(instance.name, Link(state, clock(), failure.line))]
 
 
-def _state(failure: Failure) -> LinkState:
+def state_of(failure: Failure) -> LinkState:
+    """How the way to a box stands after this failure."""
     if isinstance(failure, ConnectFailure):
         return failure.state
     return LinkState.LOST if isinstance(failure, LinkLost) else LinkState.REFUSED
