@@ -118,6 +118,16 @@ def line_of(text: str, part: str) -> int:
         ("gotcha_prefix: SSH\n", "gotcha_prefix: SSH\nretired_gotchas: [SSH3]\n", "### SSH3", "retired"),
         ("---\nid", "id", None, "begins with a line ---"),
         ("survives_stop: depends", "survives_stop: no", None, "does not list it in destroys"),
+        ("Nobody reminds you.", "Nobody reminds you (SSH99).", "Nobody reminds", "names SSH99"),
+        (
+            "clocks: []",
+            "cheap_modes: [{action: nap, text: x, good_for: [x], price: null, "
+            "evidence: [practice]}]\nclocks: []",
+            None,
+            "cheap_modes names nap",
+        ),
+        ("  ssh:\n    - id: direct", "  ssh: []\nconveniences: []\nx:\n    - id: direct", None, "x: extra"),
+        ("kind: ssh\n", "kind: ssh\ntransport: pigeon\n", "transport: pigeon", "transport"),
     ],
 )
 def test_what_the_check_finds(old: str, new: str, at: str | None, says: str) -> None:
@@ -128,6 +138,20 @@ def test_what_the_check_finds(old: str, new: str, at: str | None, says: str) -> 
     assert says in found.value.line
     if at is not None:
         assert found.value.line.startswith(f"profiles/ssh.md:{line_of(text, at)}: ")
+
+
+def test_a_tier_that_is_wiped_a_day_after_a_stop_survives_none() -> None:
+    text = (shipped("profiles") / "gpushare.md").read_text()
+    at = text.index("- id: tmp")
+    kept = text[:at] + text[at:].replace("survives_stop: no", "survives_stop: yes", 1)
+    kept = kept.replace(
+        "destroys: [system, tmp]\n    keeps: [netdisk, nas]",
+        "destroys: [system]\n    keeps: [tmp, netdisk, nas]",
+        1,
+    )
+    with pytest.raises(Failure) as found:
+        profiles.read(kept, "profiles/gpushare.md")
+    assert "tmp-wipe destroys tmp 24 h after a stop, so it survives none" in found.value.line
 
 
 def test_old_stamps_are_told_with_their_line() -> None:

@@ -336,7 +336,10 @@ def test_profiles_list_show_and_check(capsys: pytest.CaptureFixture[str]) -> Non
     assert rgt("profiles", "autodl", "--json") == 0
     assert json.loads(capsys.readouterr().out)["clocks"][0]["after_h"] == 360
     assert rgt("profiles", "autodl") == 0
-    assert "at most 200,000 files" in capsys.readouterr().out
+    page = capsys.readouterr().out
+    assert "at most 200,000 files" in page and "0.10 CNY per hour" in page and "in the box: shutdown" in page
+    assert rgt("profiles", "runpod") == 0
+    assert "ssh proxied" in (page := capsys.readouterr().out) and "(no exec, scp, sftp, forward)" in page
     assert rgt("profiles", "runpod", "--plain") == 0
     assert "### RP1 · " in capsys.readouterr().out
     assert rgt("profiles", "nope") == 2

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -102,8 +103,12 @@ def load(shipped: Path, own: Path | None = None) -> Profiles:
     return Profiles(found, tuple(problems))
 
 
+@functools.lru_cache(maxsize=64)
 def read(text: str, file: str, *, own: bool = False) -> Profile:
-    """Check one profile. Raises Failure with the first thing that is wrong and its line."""
+    """Check one profile. Raises Failure with the first thing that is wrong and its line.
+
+    What was read once is not checked again: the fleet file's every change asks for all profiles.
+    """
     front, body, body_line = parts(text, file, "a profile", means=_LEFT_OUT)
     data, lines = load_yaml(front, file, first_line=2)
     try:
@@ -161,7 +166,7 @@ def as_json(profile: Profile) -> dict[str, Any]:
     data = profile.facts.model_dump(by_alias=True)
     sources = data["sources"]
     data = _with_sources({key: value for key, value in data.items() if key != "sources"}, sources)
-    gotchas = [{"id": g.id, "title": g.title} for g in profile.gotchas]
+    gotchas = [{"id": g.id, "title": g.title, "text": g.text} for g in profile.gotchas]
     return {**data, "sources": sources, "gotchas": gotchas, "own": profile.own}
 
 
@@ -205,7 +210,18 @@ def _body(text: str, first_line: int, file: str, facts: Facts) -> tuple[dict[str
         sections[heading.partition(". ")[2] or heading] = content
     start = headings[_HEADINGS.index("7. TOP GOTCHAS")][0]
     gotchas = _gotchas(lines[start + 1 : ends[7]], first_line + start + 1, file, facts)
+    _named(lines, first_line, file, facts, {gotcha.id for gotcha in gotchas})
     return sections, gotchas
+
+
+def _named(lines: Sequence[str], first_line: int, file: str, facts: Facts, known: Collection[str]) -> None:
+    """Gotchas that the text names are there."""
+    name = re.compile(rf"\b{facts.gotcha_prefix}[0-9]{{1,3}}\b")
+    for index, line in enumerate(lines):
+        missing = [one for one in name.findall(line) if one not in known]
+        if missing and not line.startswith("### "):
+            what = f"names {missing[0]}, which is no gotcha here."
+            raise problem(file, first_line + index, what, means=_LEFT_OUT)
 
 
 def _gotchas(lines: Sequence[str], first_line: int, file: str, facts: Facts) -> tuple[Gotcha, ...]:

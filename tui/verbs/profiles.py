@@ -142,6 +142,8 @@ def _page(one: Profile) -> Iterator[str]:
     for tier in facts.tiers:
         yield f"{tier.name}  {' '.join(tier.paths) or '(paths not known)'}  {tier.size}; {tier.speed}"
         yield f"    survives stop: {tier.survives_stop}   survives destroy: {tier.survives_destroy}"
+        if tier.optional:
+            yield "    not on every box: look whether it is mounted"
         if tier.inode_cap:
             yield f"    at most {tier.inode_cap:,} files"
         yield from (f"    costs: {_charge(charge)}" for charge in tier.charges)
@@ -156,10 +158,55 @@ def _page(one: Profile) -> Iterator[str]:
         yield _evidence(one, clock)
     if not facts.clocks:
         yield "nothing that rgt knows of"
+    yield from _title("Getting in, and what a box costs less by")
+    yield from _ways_in(one)
+    yield from _savings(one)
     for heading, content in one.sections.items():
         if heading != SURFACE:
             yield from _title(heading)
             yield from content.splitlines()
+
+
+def _ways_in(one: Profile) -> Iterator[str]:
+    network, credentials = one.facts.network, one.facts.credentials
+    for flavour in network.ssh:
+        lacks = [word for word in ("exec", "scp", "sftp", "forward") if not getattr(flavour, word)]
+        without = f"  (no {', '.join(lacks)})" if lacks else ""
+        yield f"ssh {flavour.id}: {flavour.text}{without}"
+        yield _evidence(one, flavour)
+    if not network.ssh:
+        yield f"no ssh; rgt looks through {one.facts.transport}"
+    for told in (network.keys, network.endpoint_moves):
+        if told is not None:
+            yield told.text
+            yield _evidence(one, told)
+    if credentials.where:
+        yield f"API key: {credentials.where}"
+    places = [*credentials.env, *credentials.files]
+    if places:
+        yield f"    looked for in: {', '.join(places)}"
+
+
+def _savings(one: Profile) -> Iterator[str]:
+    facts = one.facts
+    for mode in facts.cheap_modes:
+        price = f"; {_charge(mode.price)}" if mode.price else ""
+        yield f"{mode.text} Good for {', '.join(mode.good_for)}{price}."
+        yield _evidence(one, mode)
+    if facts.leash is not None:
+        yield f"when nobody watches: {facts.leash.text}"
+        if facts.leash.in_box:
+            yield f"    in the box: {facts.leash.in_box}"
+        if facts.leash.timer:
+            yield f"    timer: {facts.leash.timer}"
+        yield _evidence(one, facts.leash)
+    if facts.stock is not None:
+        yield f"when it is sold out: {facts.stock.text}"
+        yield from (f"    {told}" for told in (facts.stock.look, facts.stock.notify) if told)
+        yield _evidence(one, facts.stock)
+    grace = "" if facts.spot.grace_s is None else f" Warning: {facts.spot.grace_s:g} s."
+    yield f"taken away: {facts.spot.text}{grace}"
+    yield _evidence(one, facts.spot)
 
 
 def _action(one: Profile, action: Action) -> Iterator[str]:
