@@ -31,7 +31,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.text import SafeText, safe
 from tui.screens.first import FirstScreen
 from tui.screens.keys import keys_of, shown
-from tui.screens.theme_css import defaults, theme_id, to_textual
+from tui.screens.theme_css import defaults, log_colours, theme_id, to_textual
 from tui.sparing import sparing
 from tui.widgets.glyphs import UNICODE, Glyphs
 
@@ -70,6 +70,7 @@ class RgtApp(App[int]):
         start: awaited after the first frame; loads and runs the workers. It is cancelled at the end.
         key_overrides: keys by action id, from the operator's keymap.
         shell_argv: the ssh command of a box, for `!`. Raises Failure.
+        save_theme: writes the name of a theme that was chosen for good; run beside the loop. Raises Failure.
         add_box: how a pasted ssh command becomes a box; None where boxes can't be added.
         state: folder for what must be written, such as a copy that no clipboard took.
         environ: decides the way to the clipboard; the process's own by default.
@@ -97,6 +98,7 @@ class RgtApp(App[int]):
         key_overrides: Mapping[str, tuple[str, ...]] | None = None,
         shell_argv: Callable[[str], list[str]] | None = None,
         add_box: AddBox | None = None,
+        save_theme: Callable[[str], None] | None = None,
         state: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -108,6 +110,7 @@ class RgtApp(App[int]):
         self.key_overrides = dict(key_overrides or {})
         self.shell_argv = shell_argv
         self.add_box = add_box
+        self.save_theme = save_theme
         self.period_s = 2.0
         self.typed: list[str] = []
         self.faults: deque[str] = deque(maxlen=20)
@@ -127,6 +130,7 @@ class RgtApp(App[int]):
         self._pile: tuple[Notice, ...] = ()  # what the toasts in sight say
         self.animation_level = "none"
         self.set_class(glyphs.name == "ascii", "-ascii")
+        self._edition = 0
         for spec in self._themes.values():
             self.register_theme(to_textual(spec))
         self.worn = ""
@@ -153,7 +157,24 @@ class RgtApp(App[int]):
         if name not in self._themes:
             raise Failure(f"There is no theme {name!r}.", do=f"Themes: {', '.join(self._themes)}.")
         self.worn = name
-        self.theme = theme_id(name)
+        if (colours := log_colours(self._themes[name])) is not None:
+            self.ansi_theme_dark = self.ansi_theme_light = colours
+        self.theme = theme_id(name, self._edition)
+
+    def keep_theme(self, name: str) -> None:
+        """Wear a theme, and write down that it is worn from now on. Raises Failure."""
+        self.wear(name)
+        if self.save_theme is not None:
+            self._spawn(asyncio.to_thread(self.save_theme, name), "theme")
+
+    def take_themes(self, themes: Mapping[str, ThemeSpec]) -> None:
+        """Put edited theme files to use at once. One that can no longer be read stays as it was."""
+        if changed := {name: spec for name, spec in themes.items() if self._themes.get(name) != spec}:
+            self._themes |= changed
+            self._edition += 1  # Textual redraws for a theme of another name only
+            for spec in self._themes.values():
+                self.register_theme(to_textual(spec, self._edition))
+            self.wear(self.worn)
 
     def send(self, command: Command) -> bool:
         """Hand a command to the workers; says so when they are too far behind to take it."""

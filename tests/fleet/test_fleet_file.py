@@ -242,6 +242,35 @@ EDITS = st.one_of(
 )
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", '[settings]\ntheme = "light"\n'),
+        ("# mine\n[instances.a]\nhost = 'x'\n", None),
+        ('[settings]\ntheme = "dark" # why\n', '[settings]\ntheme = "light" # why\n'),
+        ("[settings]\nmouse = true\n\n[runs]\n", '[settings]\nmouse = true\ntheme = "light"\n\n[runs]\n'),
+        ("[settings]\n# nothing yet\n", '[settings]\ntheme = "light"\n# nothing yet\n'),
+        ("settings = { mouse = true }\n", 'settings = { mouse = true, theme = "light" }\n'),
+    ],
+)
+def test_a_theme_is_written_and_nothing_else_changes(tmp_path: Path, before: str, after: str | None) -> None:
+    path = tmp_path / "fleet.toml"
+    if before:
+        path.write_text(before)
+    fleet_file.set_theme(path, "light")
+    assert after is None or path.read_text() == after
+    assert path.read_text().startswith(before if after is None else "")
+    assert load(path).settings.theme == "light"
+
+
+def test_a_theme_is_not_written_into_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text("[settings\n")
+    with pytest.raises(Failure):
+        fleet_file.set_theme(path, "light")
+    assert path.read_text() == "[settings\n"
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=st.lists(EDITS, max_size=6), ending=st.sampled_from(["", "\n", "# last words"]))
 def test_any_edits_keep_the_file_whole(path: Path, edits: list[tuple], ending: str) -> None:  # type: ignore[type-arg]

@@ -15,7 +15,7 @@ from textual.color import Color
 from tests.fleet import colour_sight as sight
 from tui.fleet import themes
 from tui.fleet.paths import shipped
-from tui.fleet.themes import PARTS, ThemeSpec
+from tui.fleet.themes import PARTS, SIXTEEN, ThemeSpec
 from tui.model.failure import Failure
 
 SHIPPED = themes.load([shipped("themes")])
@@ -81,6 +81,31 @@ def test_states_differ_for_red_green_blindness(name: str, eyes: tuple[sight.Rgb,
         assert apart >= 25, f"{one} and {other}: {apart:.0f}"
 
 
+@EVERY
+def test_the_colours_of_a_log_are_readable_and_lie_in_the_palette(theme: ThemeSpec) -> None:
+    assert tuple(theme.sixteen) == SIXTEEN
+    ground = sight.rgb(theme.background)
+    for name, value in theme.sixteen.items():
+        colour = sight.rgb(value)
+        ratio = sight.contrast(colour, ground)
+        assert ratio >= (7.0 if theme.name == "high-contrast" else 3.8), f"{name}: {ratio:.2f}"
+        assert sight.in_256(colour) == colour, name
+
+
+@pytest.mark.parametrize("name", ["colourblind-dark", "colourblind-light"])
+@pytest.mark.parametrize("eyes", [sight.DEUTERANOPIA, sight.PROTANOPIA], ids=["deutan", "protan"])
+def test_red_and_green_of_a_log_differ_for_red_green_blindness(
+    name: str, eyes: tuple[sight.Rgb, ...]
+) -> None:
+    colours = SHIPPED.by_name[name].sixteen
+    red, green = (sight.seen_with(eyes, sight.rgb(colours[hue])) for hue in ("red", "green"))
+    assert sight.distance(red, green) >= 25
+
+
+def test_themes_of_the_terminals_own_colours_leave_a_logs_colours_alone() -> None:
+    assert not SHIPPED.by_name["ansi16"].sixteen and not SHIPPED.by_name["mono"].sixteen
+
+
 def test_mono_uses_no_colour_and_ansi16_only_the_terminals_own() -> None:
     mono, ansi = SHIPPED.by_name["mono"], SHIPPED.by_name["ansi16"]
     assert mono.mono and mono.ansi and not ansi.mono
@@ -114,6 +139,9 @@ GOOD = (shipped("themes") / "dark.toml").read_text()
         (GOOD.replace("dark = true", "dark = 1"), "themes/my.toml:2: dark"),
         ('base = "nope"\n', "themes/my.toml:1: base"),
         ("colours = 3\ndark = true\n", "themes/my.toml:1: "),
+        (GOOD.replace('red = "#ff5f5f"', 'red = "ansi_red"'), "themes/my.toml:23: red"),
+        (GOOD.replace('red = "#ff5f5f"\n', "", 1), "themes/my.toml:21: ansi lacks red"),
+        (GOOD.replace('bright_white = "', 'white_bright = "'), "themes/my.toml:37: white_bright is not"),
         ("x = [", "themes/my.toml:1: is not TOML"),
         ("\ndark = 1", "themes/my.toml:2: dark"),
     ],

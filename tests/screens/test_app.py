@@ -375,6 +375,57 @@ async def test_trying_a_theme_and_taking_it_back() -> None:
         assert app.worn == "dark"
 
 
+async def test_a_chosen_theme_is_written_down_and_a_tried_one_is_not() -> None:
+    kept: list[str] = []
+    async with running(fleet(), save_theme=kept.append) as (app, pilot):
+        await app.perform("theme", "light")
+        await until(pilot, lambda: kept == ["light"])
+        await app.perform("theme")
+        await until(pilot, lambda: isinstance(app.screen, ThemeScreen))
+        await pilot.press("g")
+        await until(pilot, lambda: app.worn != "light")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen))
+        assert (app.worn, kept) == ("light", ["light"])
+        await app.perform("theme")
+        await until(pilot, lambda: isinstance(app.screen, ThemeScreen))
+        await pilot.press("g", "enter")
+        await until(pilot, lambda: len(kept) == 2)
+        assert kept == ["light", app.worn]
+
+
+async def test_a_theme_that_cannot_be_written_down_is_worn_and_the_reason_told() -> None:
+    def refuse(_: str) -> None:
+        raise Failure("fleet.toml:3: is not TOML.")
+
+    async with running(fleet(), store=Store(clock=lambda: NOW, frame_s=0.01), save_theme=refuse) as (
+        app,
+        pilot,
+    ):
+        await app.perform("theme", "light")
+        await until(pilot, lambda: "fleet.toml:3: is not TOML." in said(app))
+        assert app.worn == "light"
+
+
+async def test_an_edited_theme_is_worn_at_once() -> None:
+    async with running(fleet()) as (app, pilot):
+        before = app.current_theme.background
+        edited = replace(THEMES["dark"], background="#000080")
+        app.take_themes({"dark": edited, "mine": replace(THEMES["light"], name="mine")})
+        await pilot.pause()
+        assert app.current_theme.background == "#000080" != before
+        assert "mine" in app.theme_names
+        app.take_themes({"dark": edited})
+        assert app.theme == "rgt-dark-1"  # nothing changed, so nothing is drawn anew
+
+
+async def test_the_colours_of_a_log_are_the_themes() -> None:
+    async with running(fleet()) as (app, _):
+        for name in ("dark", "light"):
+            app.wear(name)
+            assert app.ansi_theme.ansi_colors[1].hex == THEMES[name].sixteen["red"]
+
+
 async def test_forwarding() -> None:
     async with running(fleet()) as (app, pilot):
         await app.perform("forward", "6006 16006")

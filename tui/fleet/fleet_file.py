@@ -131,6 +131,25 @@ def remove_run(path: Path, name: str) -> None:
     _rewrite(path, lambda t, d: _removed(path, t, d, ("runs", name)), ("runs", name))
 
 
+def set_theme(path: Path, name: str) -> None:
+    """Write which theme is worn from now on. Raises Failure."""
+
+    def change(text: str, data: Data) -> tuple[str, Data]:
+        settings = data.setdefault("settings", {})
+        if not isinstance(settings, dict):
+            raise NotHere
+        try:
+            text = toml_edit.set_value(text, ("settings", "theme"), name)
+        except NotHere:
+            if settings:
+                raise
+            text = toml_edit.add_table(text, ("settings",), {"theme": name})
+        settings["theme"] = name
+        return text, data
+
+    _rewrite(path, change, ("settings", "theme"))
+
+
 def _add(path: Path, at: tuple[str, str], given: Mapping[str, Value | None]) -> None:
     kind, name = at
     values = {key: value for key, value in given.items() if value is not None}

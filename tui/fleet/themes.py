@@ -22,7 +22,10 @@ DEFAULT = "default"
 
 _HEX = re.compile(r"#[0-9a-f]{6}\Z")
 _HUES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-_ANSI = frozenset(f"ansi_{bright}{hue}" for bright in ("", "bright_") for hue in _HUES)
+SIXTEEN = tuple(f"{bright}{hue}" for bright in ("", "bright_") for hue in _HUES)
+"""The sixteen colours of a terminal, in the order of their numbers."""
+
+_ANSI = frozenset(f"ansi_{name}" for name in SIXTEEN)
 _STYLES = frozenset(("bold", "dim", "italic", "reverse", "underline"))
 _STYLED = ("accent", "attention", "danger", "dim", "money", "rule", "selection")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}\Z")
@@ -43,6 +46,8 @@ class ThemeSpec:
         money: prices and sums.
         selection_bg, selection_text: the selected row.
         styles: text styles that stand in for colour or support it, by part: ``{"danger": "bold reverse"}``.
+        sixteen: the colours that a log's own escape codes name, by name: ``{"red": "#ff5f5f"}``; empty leaves
+            them to the terminal, or to Textual where the theme has colours of its own.
     """
 
     name: str
@@ -60,6 +65,7 @@ class ThemeSpec:
     selection_bg: str
     selection_text: str
     styles: Mapping[str, str] = field(default_factory=dict)
+    sixteen: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def colours(self) -> dict[str, str]:
@@ -77,12 +83,13 @@ class ThemeSpec:
         return set(self.colours.values()) == {DEFAULT}
 
 
-PARTS = tuple(f.name for f in fields(ThemeSpec) if f.name not in ("name", "dark", "styles"))
+PARTS = tuple(f.name for f in fields(ThemeSpec) if f.name not in ("name", "dark", "styles", "sixteen"))
 
 PLAIN = ThemeSpec(
     name="plain",
     dark=True,
     styles={"selection": "reverse", "danger": "bold"},
+    sixteen={},
     **dict.fromkeys(PARTS, DEFAULT),
 )
 """Stands in when no theme file can be read at all."""
@@ -132,7 +139,7 @@ def read(text: str, name: str, file: str, bases: Mapping[str, ThemeSpec] | None 
 
 
 _LEFT_OUT = "This theme is left out."
-_TOP = ("dark", "base", "colours", "styles")
+_TOP = ("dark", "base", "colours", "styles", "ansi")
 
 
 class _Reader:
@@ -156,7 +163,11 @@ class _Reader:
         if missing:
             raise self._wrong(("colours",), f"colours lacks {', '.join(missing)}; or name a base.")
         return ThemeSpec(
-            name=self.name, dark=dark, styles={**(base.styles if base else {}), **self._styles()}, **colours
+            name=self.name,
+            dark=dark,
+            styles={**(base.styles if base else {}), **self._styles()},
+            sixteen=self._sixteen(base),
+            **colours,
         )
 
     def _base(self) -> ThemeSpec | None:
@@ -174,6 +185,17 @@ class _Reader:
                 what = f'{part} must be "#rrggbb", "{DEFAULT}" or "ansi_red" and the like.'
                 raise self._wrong(("colours", part), what)
         return {part: value.lower() for part, value in table.items()}
+
+    def _sixteen(self, base: ThemeSpec | None) -> dict[str, str]:
+        table = self._table("ansi", SIXTEEN)
+        for name, value in table.items():
+            if not isinstance(value, str) or not _HEX.match(value.lower()):
+                raise self._wrong(("ansi", name), f'{name} must be "#rrggbb".')
+        whole = {**(base.sixteen if base else {}), **{name: value.lower() for name, value in table.items()}}
+        missing = [name for name in SIXTEEN if name not in whole]
+        if whole and missing:
+            raise self._wrong(("ansi",), f"ansi lacks {', '.join(missing)}; or name a base.")
+        return whole
 
     def _styles(self) -> dict[str, str]:
         table = self._table("styles", _STYLED)

@@ -25,8 +25,8 @@ class NotHere(Exception):
     """The entry is written in a form that this edit cannot change without touching more."""
 
 
-def add_table(text: str, path: tuple[str, str], values: Mapping[str, Value]) -> str:
-    """Add ``[a.b]`` after the last table of its kind, or at the end."""
+def add_table(text: str, path: tuple[str, ...], values: Mapping[str, Value]) -> str:
+    """Add ``[a.b]`` or ``[a]`` after the last table of its kind, or at the end."""
     newline = _newline(text)
     lines = _lines(text)
     at = _end_of_kind(map_toml(text), path[0], lines)

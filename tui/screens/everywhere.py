@@ -81,7 +81,7 @@ class Everywhere:
         from tui.screens.theme import ThemeScreen
 
         if name:
-            self._host.wear(name)
+            self._host.keep_theme(name)
         else:
             self._app.push_screen(ThemeScreen(self._host.worn))
 

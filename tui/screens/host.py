@@ -51,6 +51,9 @@ class Host(Protocol):
     def wear(self, name: str) -> None:
         """Change the theme. Raises Failure for one that does not exist."""
 
+    def keep_theme(self, name: str) -> None:
+        """Wear a theme from now on, also at the next start. Raises Failure."""
+
     def send(self, command: Command) -> bool:
         """Ask the workers for something; says so and returns False when they are too far behind."""
 

@@ -53,7 +53,8 @@ class ThemeScreen(ListView):
             self.host.wear(name)
 
     def action_keep(self) -> None:
-        """Keep the theme under the cursor for this session."""
+        """Keep the theme under the cursor, also for the next start."""
+        self.host.keep_theme(self.host.worn)
         self.dismiss()
 
     def action_back(self) -> None:

@@ -19,11 +19,16 @@ from tui.model.failure import Exit, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tui.app import RgtApp
     from tui.fleet.store import Store
     from tui.fleet.themes import Themes
     from tui.model.instance import Instance
+
+
+THEMES_S = 1.0
+"""How often the operator's theme files are looked at."""
 
 
 def open_screen(args: argparse.Namespace) -> int:
@@ -55,6 +60,7 @@ def open_screen(args: argparse.Namespace) -> int:
         start=lambda running: _start(running, where, problems),
         key_overrides=keys.overrides,
         shell_argv=lambda box: _shell_argv(box, where),
+        save_theme=lambda name: _save_theme(name, where),
         state=where.state,
     )
     return run(app, mouse=look.mouse)
@@ -118,7 +124,41 @@ async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None
     app.period_s = chosen.period_s
     for problem in problems:
         await app.store.put(Notice(problem.line, "attention"))
-    await until_cancelled(supervisor(app.store, where))
+    following = asyncio.create_task(_follow_themes(app, where.themes))
+    try:
+        await until_cancelled(supervisor(app.store, where))
+    finally:
+        following.cancel()
+
+
+async def _follow_themes(app: RgtApp, own: Path) -> None:
+    """Put edited theme files to use as soon as they are saved."""
+    folders = [shipped("themes"), own]
+    seen = _stamps(own)
+    while True:
+        await asyncio.sleep(THEMES_S)
+        now = _stamps(own)
+        if now != seen:
+            seen = now
+            found = themes.load(folders)
+            app.take_themes(found.by_name)
+            for problem in found.problems:
+                app.say(problem.line, "attention")
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """What tells an edited file; empty where there is no folder."""
+    try:
+        entries = [(entry.name, entry.stat()) for entry in os.scandir(folder) if entry.name.endswith(".toml")]
+    except OSError:
+        return {}
+    return {name: (stat.st_mtime_ns, stat.st_ino) for name, stat in entries}
+
+
+def _save_theme(name: str, where: Paths) -> None:
+    from tui.fleet import fleet_file
+
+    fleet_file.set_theme(where.fleet_file, name)
 
 
 def _shell_argv(box: str, where: Paths) -> list[str]:
