@@ -15,6 +15,7 @@ from tui.fleet.paths import shipped
 from tui.fleet.platform_facts import next_clock
 from tui.fleet.profile_schema import Action, Charge, Clock, Facts, Tier
 from tui.model.instance import Instance
+from tui.platforms import credentials
 
 LOADED = profiles.load(shipped("profiles"))
 EVERY = (
@@ -150,8 +151,10 @@ STILL_COSTS = [
                                 ("snapshots", 0.29, "GB and month"), ("shared drives", None, "month")]),
     ("paperspace", "destroy",  [("static address", 0.0045, "hour"), ("snapshots", 0.29, "GB and month"),
                                 ("shared drives", None, "month")]),
-    ("gpushare",   "stop",     [("shared storage", 0.0007, "GB and hour")]),
-    ("gpushare",   "destroy",  [("shared storage", 0.0007, "GB and hour")]),
+    ("gpushare",   "stop",     [("network disk", None, "GB and hour"),
+                                ("shared storage", 0.0007, "GB and hour")]),
+    ("gpushare",   "destroy",  [("network disk", None, "GB and hour"),
+                                ("shared storage", 0.0007, "GB and hour")]),
     ("matpool",    "destroy",  [("network disk beyond 5 GB", None, "GB and day")]),
     ("featurize",  "destroy",  [("cloud storage beyond 30 GB", None, "GB and day")]),
     ("lanrui",     "stop",     [("data disk", None, "hour"),
@@ -439,6 +442,14 @@ def test_every_platform_that_a_paste_can_name_has_a_profile_and_every_host_patte
             assert address.platform_of(pattern.replace("*", "x")) == name
     for user in ("paperspace", "featurize"):
         assert address.platform_of("203.0.113.5", user) in LOADED.by_id
+
+
+def test_keys_are_looked_for_where_the_profiles_say() -> None:
+    """The places of section credentials and those that the control planes read are one list."""
+    for name, places in credentials.PLACES.items():
+        told = facts(name).credentials
+        assert set(places.variables) <= set(told.env)
+        assert {one.replace("$XDG", "~/.config") for one, _ in places.files} <= set(told.files)
 
 
 def test_gateways_that_cannot_copy_are_the_same_in_both_places() -> None:

@@ -89,7 +89,7 @@ class Platform:
             return None
         return (
             f"What {self.action.verb} does at {self.facts.title} was last looked at in {oldest.verified}, "
-            f"{age} months ago. Look at the vendor's page first: {oldest.from_}."
+            f"{age} months ago. Look at the vendor's page first: {oldest.url or oldest.from_}."
         )
 
     def stop_plan(self, now: float) -> Iterator[str]:
