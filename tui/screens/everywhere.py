@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 from textual.app import App
 
@@ -165,3 +165,34 @@ class Everywhere:
         box, _ = self.here()
         if self._host.send(OpenForward(box, ports[0], ports[1] if len(ports) > 1 else 0)):
             self._host.say(f"Forwarding port {ports[0]} of {box}; ctrl+f lists the ports.")
+
+    def action_teardown(self, name: str = "") -> None:
+        """Open the wizard that ends a box, or come back to it. Nothing is destroyed by that."""
+        box, run = self._meant(name)
+        if run is None:
+            raise Failure(
+                f"No run on {box} is watched, so nothing tells what must survive.",
+                do="Watch one first, or name the run: :teardown RUN.",
+            )
+        self._open_end(box, run, "destroy")
+
+    def action_stop(self, name: str = "") -> None:
+        """Open the plan of a stop. Nothing is stopped by that."""
+        self._open_end(*self._meant(name), "stop")
+
+    def _meant(self, name: str) -> tuple[str, str | None]:
+        """The box and run that a name means, or those under the cursor. Raises Failure."""
+        snapshot = self._host.snapshot
+        named = snapshot.run(name) if name else None
+        if named is not None:
+            return named.spec.box, named.name
+        if name and snapshot.box(name) is None:
+            raise Failure(f"There is no box or run named {safe(name)!r}.")
+        box, run = (name, None) if name else self.here()
+        runs = snapshot.runs_on(box)
+        return box, run or (runs[0].name if len(runs) == 1 else None)
+
+    def _open_end(self, box: str, run: str | None, verb: Literal["stop", "destroy"]) -> None:
+        from tui.screens.teardown import TeardownScreen
+
+        self._app.push_screen(TeardownScreen(box, run, verb))

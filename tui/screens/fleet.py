@@ -159,7 +159,7 @@ class FleetScreen(View):
             wanted += ["probe", "shell"]
         else:
             wanted.append("reconnect")
-        return self.verbs(*wanted)
+        return self.verbs(*wanted, "teardown", "stop")
 
     def _welcome(self, snapshot: FleetSnapshot) -> list[Line]:
         if not snapshot.started:
