@@ -55,6 +55,7 @@ def box_word(box: BoxView, now: float, period_s: float = 2.0) -> BoxWord:
 
 
 _FRESH_LIST_S = 240.0
+_OF_LISTS = ("unlisted", "gone at", "not listed", "list is old")
 
 
 def _told_word(box: BoxView, now: float) -> BoxWord | None:
@@ -66,7 +67,8 @@ def _told_word(box: BoxView, now: float) -> BoxWord | None:
     if one is None:
         return None
     if box.unwritten and box.attention:
-        return BoxWord(box.attention[0].level, box.attention[0].short)
+        first = next((a for a in box.attention if a.short.startswith(_OF_LISTS)), box.attention[0])
+        return BoxWord(first.level, first.short)
     if one.absent == 0 and now - one.seen_at <= _FRESH_LIST_S:
         kinds = {"stopped": "stopped", "gone": "gone", "starting": "starting", "destroying": "unknown"}
         kind = kinds.get(one.state)

@@ -238,7 +238,8 @@ def attention(box: BoxView, accounts: Sequence[AccountView], now: float) -> tupl
     if one is None:
         return tuple(_never_listed(box, accounts))
     view = next((v for v in accounts if v.name == one.account), None)
-    return (*_about(box, one, now), *(_runway(view, now) if view and not is_gone(one) else ()))
+    warned = view is not None and not box.unwritten and not is_gone(one)
+    return (*_about(box, one, now), *(_runway(view, now) if view and warned else ()))
 
 
 def _about(box: BoxView, one: Rented, now: float) -> Iterator[Attention]:
@@ -265,7 +266,7 @@ def _about(box: BoxView, one: Rented, now: float) -> Iterator[Attention]:
         yield _warn(
             "address moved", f"{box.name} answers at {_address(one.endpoint)} now. {_how_to_edit(box)}"
         )
-    if one.state == "stopped" and one.per_hour != 0:
+    if one.state == "stopped" and one.per_hour != 0 and not box.unwritten:
         yield _warn("stopped, bills", f"{box.name} is {one.said} and goes on billing: {price_words(one)}.")
     if one.state == "running" and box.link.state in (LinkState.LOST, LinkState.UNREACHABLE):
         yield _warn(

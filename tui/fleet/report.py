@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tui.fleet import money
+from tui.fleet.account_report import account_json, rented_json
 from tui.fleet.age import age_word, long
 from tui.fleet.judge import box_word, time_left
 from tui.model.cells import width
@@ -18,7 +19,8 @@ _BAD_RUN = (RunState.DEAD, RunState.STALLED)
 
 def exit_code(snapshot: FleetSnapshot) -> Exit:
     """The worst of the fleet as an exit code: attention, then unreachable, then unknown, then fine."""
-    links = {b.link.state for b in snapshot.boxes}
+    watched = [b for b in snapshot.boxes if not b.unwritten]
+    links = {b.link.state for b in watched}
     states = {r.state for r in snapshot.runs}
     if any(b.attention for b in snapshot.boxes) or states & set(_BAD_RUN):
         return Exit.ATTENTION
@@ -26,7 +28,7 @@ def exit_code(snapshot: FleetSnapshot) -> Exit:
         return Exit.ATTENTION
     if links - {LinkState.LIVE}:
         return Exit.UNREACHABLE
-    if RunState.UNKNOWN in states or any(b.telemetry is None for b in snapshot.boxes):
+    if RunState.UNKNOWN in states or any(b.telemetry is None for b in watched):
         return Exit.UNKNOWN
     return Exit.FINE
 
@@ -40,6 +42,7 @@ def status_json(snapshot: FleetSnapshot, now: float) -> dict[str, object]:
         "boxes": None if unread else [_box_json(b, snapshot, now) for b in snapshot.boxes],
         "burn": [_total_json(t) for t in money.burn(b.instance for b in snapshot.boxes)],
         "spent": [_total_json(t) for t in money.spent_total((b.instance for b in snapshot.boxes), now)],
+        "accounts": [account_json(view, now) for view in snapshot.accounts],
     }
 
 
@@ -178,6 +181,8 @@ def _box_json(box: BoxView, snapshot: FleetSnapshot, now: float) -> dict[str, ob
         "percent": figures(box),
         "attention": [{"level": a.level, "short": a.short, "text": a.text} for a in box.attention],
         "simulated": list(instance.simulated),
+        "in_fleet_file": not box.unwritten,
+        "provider": rented_json(box, now),
         "runs": [_run_json(r) for r in snapshot.runs_on(box.name)],
     }
 

@@ -125,9 +125,13 @@ class _Wallet(Told):
     voucher_balance: MaybeAmount = None
 
 
+PRO_ID = r"pro-[0-9a-zA-Z]+"
+"""Ids of the product line that has an API."""
+
+
 def pro_id(instance_id: str | None) -> bool:
     """Whether the id is of the product line that has an API."""
-    return bool(re.fullmatch(r"pro-[0-9a-zA-Z]+", instance_id or ""))
+    return bool(re.fullmatch(PRO_ID, instance_id or ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,7 @@ def _machine(pod: _Pod) -> Machine:
         endpoint=_endpoint(pod.ssh),
         price=_price(pod, state),
         gpu=f"{pod.gpu.count or 1} × {pod.gpu.id}" if pod.gpu else "",
-        since=epoch(pod.createdAt),
+        since=epoch(pod.startedAt),  # its last start: what it cost before is not told here
         notes=tuple(notes),
     )
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tui.model.telemetry import Telemetry
 
 
+ACCOUNTS_S = 25.0
+"""What the providers get, beside the boxes: as long as one box."""
+
+
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     status = sub.add_parser("status", help="the fleet in a few lines")
     status.add_argument("names", nargs="*", metavar="BOX", help="only these boxes")
@@ -53,6 +57,7 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 
 
 async def _status(args: argparse.Namespace) -> int:
+    from tui.fleet.account_report import account_lines
     from tui.fleet.paths import paths
     from tui.fleet.report import exit_code, status_json, status_lines, status_table
 
@@ -67,6 +72,9 @@ async def _status(args: argparse.Namespace) -> int:
     elif snapshot.boxes:
         told = status_lines if args.plain else status_table
         print("\n".join(told(snapshot, now)))
+    if not args.json:
+        for line in account_lines(snapshot, now):
+            print(line)
     return max(exit_code(snapshot), Exit.ATTENTION) if problems else exit_code(snapshot)
 
 
@@ -75,8 +83,11 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     from tui.fleet import settings
     from tui.fleet.fleet_source import FleetFile
     from tui.fleet.reducer import Rules, reduce
+    from tui.model.event import AccountSeen
     from tui.model.snapshot import FleetSnapshot
+    from tui.verbs.accounting import sources
     from tui.verbs.wiring import dialer
+    from tui.workers.accounts import look_once
     from tui.workers.once import look_at
 
     fleet, problems = FleetFile(where).load()
@@ -88,11 +99,16 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     runs = tuple(r for r in fleet.runs if r.box in {i.name for i in chosen})
     dial = dialer(where)
     looks = [look_at(i, tuple(r for r in runs if r.box == i.name), dial, time.time) for i in chosen]
+    asking = asyncio.create_task(look_once(sources(where), ACCOUNTS_S))
     found = [event for events in await asyncio.gather(*looks) for event in events]
     thresholds = settings.load(where.fleet_file).settings.thresholds
     rules = Rules(thresholds, period_s=60.0)  # one look: what it saw is the present
-    events = [replace(fleet, instances=chosen, runs=runs), *found]
-    return reduce(FleetSnapshot(), events, time.time(), rules), problems
+    seen = [AccountSeen(view) for view in await asking]
+    events = [replace(fleet, instances=chosen, runs=runs), *found, *seen]
+    snapshot = reduce(FleetSnapshot(), events, time.time(), rules)
+    if names:  # who asks for one box does not ask for what else there is
+        snapshot = replace(snapshot, boxes=tuple(b for b in snapshot.boxes if not b.unwritten))
+    return snapshot, problems
 
 
 def _no_such(name: str, where: Paths) -> Failure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from tui.fleet.store import Store
 from tui.model.command import CommandRecord
 from tui.model.event import CommandRan
 from tui.model.instance import Instance
+from tui.verbs.accounting import sources
+from tui.workers.accounts import AccountsWatch
 from tui.workers.box import BoxTransport, Pace
 from tui.workers.local_box import LocalBox
 from tui.workers.secrets import StoreAsker
@@ -66,6 +69,7 @@ def supervisor(store: Store, where: Paths) -> Supervisor:
         asker=asker,
         paths=where,
         pace=Pace(period_s=settings.load(where.fleet_file).settings.period_s),
+        accounts=AccountsWatch(store, sources(where), time.monotonic, fleet.stamp).run,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from tui.fleet import judge, money
-from tui.fleet.age import is_stale
+from tui.fleet import judge, money, reconcile
+from tui.fleet.age import is_stale, short
 from tui.model.snapshot import FleetSnapshot
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, length
@@ -61,11 +61,26 @@ def header_line(
         cost.append(("burn ? $/h", "money"))
     spent = money.spent_total(instances, whole_minute(now))
     paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []
+    left = _balances(snapshot)
     mode: list[Span] = [("read-only", "strong")] if read_only else []
     if any(i.simulated for i in instances):
         mode.append(("simulated", "dim"))  # never dropped for room: what is not real says so at every size
     clock: list[Span] = [(time.strftime("%H:%M", time.localtime(now)), "dim")]
-    return _pack(width, [[("rgt", "strong")], alarm, health, cost, paid], [mode, clock])
+    return _pack(width, [[("rgt", "strong")], alarm, health, cost, left, paid], [mode, clock])
+
+
+def _balances(snapshot: FleetSnapshot) -> list[Span]:
+    """The balance that ends first, and when; nothing where no account tells one."""
+    known = [view for view in snapshot.accounts if view.balance is not None]
+    if not known:
+        return []
+    runways = [(reconcile.runway_s(view), view) for view in known]
+    first = min(runways, key=lambda pair: float("inf") if pair[0] is None else pair[0])
+    runway, view = first
+    sign = money.SIGNS.get(view.currency, view.currency)
+    lasts = "" if runway is None else f" · {short(runway)}"
+    low = runway is not None and runway < reconcile.LOW_S
+    return [(f"left {view.balance:,.2f} {sign}{lasts}", "danger" if low else "money")]
 
 
 def _sum(totals: Sequence[money.Total]) -> str:

@@ -94,6 +94,7 @@ class Supervisor:
         accept_key: records a host key the operator accepts.
         asker: where typed secrets go.
         new_backoff: makes the delays of one box; injected for tests.
+        accounts: asks providers for ever; None: none is asked.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Supervisor:
         paths: Paths,
         pace: Pace = Pace(),  # noqa: B008 - frozen
         new_backoff: Callable[[], Backoff] = Backoff,
+        accounts: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._dial = dial
@@ -116,6 +118,7 @@ class Supervisor:
         self._paths = paths
         self._pace = pace
         self._new_backoff = new_backoff
+        self._accounts = accounts
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
@@ -132,6 +135,8 @@ class Supervisor:
                 group.create_task(self._obey())
                 group.create_task(self._follow_file(stamp))
                 group.create_task(wake.watch(self._woke_up))
+                if self._accounts is not None:
+                    group.create_task(self._keep_alive(self._accounts, "", "the accounts"))
                 group.create_task(self._open_ends())
                 group.create_task(self._keep_alive(self._triage.run, "", "triage"))
         finally:
