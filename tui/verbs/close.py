@@ -28,17 +28,14 @@ async def _close(args: argparse.Namespace) -> int:
     from tui.runs.close import close_out
     from tui.runs.truth import look
     from tui.verbs.ending import changing, instance_named
-    from tui.verbs.terminal_asker import TerminalAsker
-    from tui.verbs.wiring import dialer
+    from tui.verbs.line import line_to
 
     where = changing(args)
     page = book(where).page(args.name)
     instance = instance_named(page.box, where)
-    box = await dialer(where, asker=TerminalAsker())(instance)
-    try:
+    async with line_to(instance, where) as line:
+        box = await line()
         closed = await close_out(box, page, await look(box, page.folder))
-    finally:
-        await box.close()
     victim = known_victim(instance, where)
     Ledger(where.receipts).append(
         Receipt(

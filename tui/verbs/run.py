@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui.runs.errand import Errand
     from tui.runs.launch import Answer
     from tui.runs.preflight import BoxFacts, Check
-    from tui.workers.box import BoxTransport
+    from tui.verbs.line import Line
 
 _SMOKE_S = 600.0
 
@@ -115,15 +115,13 @@ def _smoke(args: argparse.Namespace) -> int:
 
 async def _push(args: argparse.Namespace) -> int:
     from tui.runs.preflight import ask_box
+    from tui.verbs.line import line_to
 
-    task, dial, _ = _worked_out(args)
-    box = await dial()
-    try:
-        facts = await ask_box(box, task.run, ())
+    task, where = _worked_out(args)
+    async with line_to(task.instance, where) as dial:
+        facts = await ask_box(await dial(), task.run, ())
         task = task.at(facts.run)
-        pushed = await _bring(args, box, task)
-    finally:
-        await box.close()
+        pushed = await _bring(args, await dial(), task)
     if args.json:
         print(json.dumps({"store": task.store, "code": task.tree.digest, **pushed}, indent=1))
     return Exit.FINE
@@ -141,31 +139,42 @@ async def _bring(args: argparse.Namespace, box: Transport, task: Errand) -> dict
 
 
 async def _launch(args: argparse.Namespace) -> int:
+    from tui.runs.errand import secrets_of
+    from tui.verbs.line import line_to
+
+    task, where = _worked_out(args)
+    secrets = secrets_of(task.job)
+    async with line_to(task.instance, where) as line:
+        found, facts, home = await _preflight(task, await line())
+        task = task.at(facts.run)
+        _say(args, _plan_lines(task))
+        _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in found))
+        if args.dry_run or any(one.verdict == "stop" for one in found):
+            return _only_told(args, task, found)
+        answer = await _started(args, task, where, line, home, secrets)
+    _watch(where, task, answer)
+    return _tell(args, task, answer)
+
+
+def _only_told(args: argparse.Namespace, task: Errand, found: Sequence[Check]) -> int:
+    stopped = any(one.verdict == "stop" for one in found)
+    if args.json:
+        checks = [{"name": one.name, "verdict": one.verdict, "said": one.said} for one in found]
+        print(json.dumps({"run": task.run_id, "kind": "refused" if stopped else "plan", "checks": checks}))
+    _say(args, ["Nothing was started."])
+    return Exit.ATTENTION if stopped else Exit.FINE
+
+
+async def _started(
+    args: argparse.Namespace, task: Errand, where: Paths, line: Line, home: str, secrets: dict[str, str]
+) -> Answer:
+    """Write the run's page, start it, and leave a receipt of what came of it."""
     from tui.custody.moments import moment
     from tui.runs.book import book
-    from tui.runs.errand import secrets_of
     from tui.runs.launch import launch
     from tui.runs.plan_files import PLAN
 
-    task, dial, where = _worked_out(args)
-    secrets = secrets_of(task.job)
-    box = await dial()
-    try:
-        found, facts, home = await _preflight(task, box)
-    finally:
-        await box.close()
-    task = task.at(facts.run)
     what = task.launch(task.secrets_file(home))
-    _say(args, _plan_lines(task))
-    _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in found))
-    stops = [one for one in found if one.verdict == "stop"]
-    if stops or args.dry_run:
-        if args.json:
-            checks = [{"name": one.name, "verdict": one.verdict, "said": one.said} for one in found]
-            print(json.dumps({"run": task.run_id, "kind": "refused" if stops else "plan", "checks": checks}))
-        _say(args, ["Nothing was started."])
-        return Exit.ATTENTION if stops else Exit.FINE
-
     plan = what.files[f"{PLAN}/id"].decode().strip()
     book(where).write(task.page(Path(args.file), plan, moment(time.time())))
 
@@ -173,10 +182,9 @@ async def _launch(args: argparse.Namespace) -> int:
         await _bring(args, transport, task)
         await _copy(transport, task, home, secrets)
 
-    answer = await launch(dial, what, bring=bring, told=lambda line: _say(args, [line]))
-    _watch(where, task, answer)
+    answer = await launch(line, what, bring=bring, told=lambda text: _say(args, [text]))
     _receipt(where, task, answer, plan)
-    return _tell(args, task, answer)
+    return answer
 
 
 async def _copy(box: Transport, task: Errand, home: str, secrets: dict[str, str]) -> None:
@@ -204,26 +212,18 @@ async def _preflight(task: Errand, box: Transport) -> tuple[list[Check], BoxFact
     return checks(task.job, facts, telemetry, torch), facts, home
 
 
-def _worked_out(args: argparse.Namespace) -> tuple[Errand, Callable[[], Awaitable[BoxTransport]], Paths]:
-    """The job, the way to its box, and the operator's files. Raises Failure."""
+def _worked_out(args: argparse.Namespace) -> tuple[Errand, Paths]:
+    """The job on its box, and the operator's files. Raises Failure."""
     from tui.fleet import profiles
     from tui.fleet.paths import shipped
     from tui.runs.errand import errand
     from tui.verbs.ending import changing, instance_named
-    from tui.verbs.terminal_asker import TerminalAsker
-    from tui.verbs.wiring import dialer
 
     where = changing(args)
     instance = instance_named(args.on, where)
     profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(instance.platform)
     facts = profile.facts if profile else None
-    task = errand(Path(args.file), instance, facts, name=args.id, folder=args.dir)
-    connect = dialer(where, asker=TerminalAsker())
-
-    async def dial() -> BoxTransport:
-        return await connect(instance)
-
-    return task, dial, where
+    return errand(Path(args.file), instance, facts, name=args.id, folder=args.dir), where
 
 
 def _plan_lines(task: Errand) -> Iterable[str]:

@@ -1,0 +1,118 @@
+"""`rgt resume`, `drill` and `handbook` on a real sshd with a training that really goes on, or does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Sshd
+from tests.verbs.launched import box, until_ended, where
+from tui.cli import main
+from tui.fleet import settings
+from tui.fleet.paths import Paths
+
+__all__ = ["box", "where"]
+
+GOES_ON = """\
+import os, time
+run = os.environ["RGT_RUN"]
+try:
+    step = int(open(run + "/ckpt").read())
+except FileNotFoundError:
+    step = 0
+while step < 400:
+    step += 1
+    print(f"step {step}/400 loss: {10 / (step + 5):.4f} lr: {1e-3 * (1 - step / 400):.3e}", flush=True)
+    open(run + "/ckpt.part", "w").write(str(step)); os.replace(run + "/ckpt.part", run + "/ckpt")
+    time.sleep(0.05)
+"""
+
+FORGETS = GOES_ON.replace('int(open(run + "/ckpt").read())', "0")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the operator types, in order."""
+    words: list[str] = []
+    monkeypatch.setattr("tui.custody.keyboard.read_line", lambda *_: words.pop(0))
+    monkeypatch.setattr("tui.custody.keyboard.require_terminal", lambda: None)
+    return words
+
+
+def launched(tmp_path: Path, capsys: pytest.CaptureFixture[str], train: str) -> Path:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(train)
+    (code / "job.toml").write_text('name = "t"\nproject = "p"\nrun = ["python3", "-u", "train.py"]\n')
+    assert main(["launch", str(code / "job.toml"), "--on", "box-1", "--json"]) == 0
+    return Path(json.loads(capsys.readouterr().out)["folder"])
+
+
+def until_step(run: Path, step: int) -> None:
+    while f"step {step}/" not in (run / "train.log").read_text():
+        pass
+
+
+@pytest.mark.parametrize(("train", "verdict"), [(GOES_ON, "goes on"), (FORGETS, "began again")])
+def test_a_drill_tells_whether_a_run_goes_on(
+    where: Paths,
+    box: Sshd,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    asked: list[str],
+    train: str,
+    verdict: str,
+) -> None:
+    run = launched(tmp_path, capsys, train)
+    until_step(run, 30)
+    before = next(one for one in settings.load(where.fleet_file).runs if one.name == run.name)
+    asked.append(f"kill {run.name}")
+    assert main(["drill", run.name, "--json"]) == (0 if verdict == "goes on" else 1)
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == verdict
+    after = next(one for one in settings.load(where.fleet_file).runs if one.name == run.name)
+    assert after.pid != before.pid
+    assert until_ended(run, 1).startswith("reason failed\nstatus 137\nsignal KILL")
+
+
+def test_without_the_whole_word_nothing_is_killed(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: list[str]
+) -> None:
+    run = launched(tmp_path, capsys, GOES_ON)
+    asked.append("kill")
+    assert main(["drill", run.name]) == 1
+    assert "Nothing was done." in capsys.readouterr().out
+    assert not (run / ".rgt" / "attempts" / "1" / "end").exists()
+
+
+def test_resume_goes_on_with_the_same_plan_and_refuses_another(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = launched(tmp_path, capsys, GOES_ON)
+    until_step(run, 5)
+    assert main(["resume", run.name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["attempt"] == 1
+    child = int((run / ".rgt" / "attempts" / "1" / "child").read_text().split()[0])
+    os.kill(child, signal.SIGKILL)
+    until_ended(run, 1)
+    (tmp_path / "code" / "train.py").write_text("raise SystemExit('the code here changed')")
+    assert main(["resume", run.name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["attempt"] == 2
+    (run / ".rgt" / "plan" / "id").write_text("0" * 64)
+    assert main(["resume", run.name]) == 1
+    assert "does not hold the plan" in capsys.readouterr().err
+
+
+def test_the_handbook_needs_no_connection(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = launched(tmp_path, capsys, GOES_ON)
+    box.stop_listening()
+    assert main(["handbook", run.name, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["goes on"] == f"rgt resume {run.name}"
+    assert str(run) in told["by hand"]

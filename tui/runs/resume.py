@@ -1,0 +1,72 @@
+"""Goes on with a launched run: the identical plan that lies on its box is started again, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tui.box.transport import Script
+from tui.model.failure import Failure
+from tui.model.text import SafeText, safe
+from tui.runs.book import Page
+from tui.runs.launch import Answer, Dial, Launch, launch
+from tui.runs.plan_files import PLAN, RGT, wrapper, wrapper_name
+
+# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there.
+_WRAPPER = r"""
+umask 077
+cd -- "$1" || exit 3
+cat .rgt/plan/id || exit 4
+[ -e "$2" ] || { cat >"$2.part" && mv -f "$2.part" "$2"; }
+"""
+
+
+async def resume(
+    dial: Dial, page: Page, *, told: Callable[[SafeText], None] = lambda _line: None, answer_s: float = 60.0
+) -> Answer:
+    """Start a run again where it stopped; one that is alive or finished is left alone.
+
+    A newer rgt brings its newer wrapper beside the old one; the plan stays as it was laid down.
+
+    Raises:
+        Failure: its folder is not there, or holds another plan; nothing was started.
+    """
+    box = await dial()
+    script = Script(_WRAPPER, (page.folder, wrapper_name()), why="is the plan there?")
+    done = await box.run(script, stdin=wrapper(), timeout=30)
+    there = done.stdout.decode("ascii", "replace").strip()
+    if done.exit != 0 or there != page.plan:
+        raise Failure(
+            f"{safe(page.folder, 200)} does not hold the plan of {page.run}.",
+            means="Nothing was started.",
+            do="The box may have been reset: launch the job again, with its checkpoints in place.",
+            code="plan-gone",
+        )
+    what = Launch(
+        page.folder, {f"{PLAN}/id": f"{page.plan}\n".encode()}, page.job.log, page.session,
+        "tmux" if page.session else "nohup",
+    )  # fmt: skip
+    return await launch(dial, what, told=told, answer_s=answer_s)
+
+
+def handbook(page: Page, reach: str) -> list[tuple[str, str]]:
+    """What somebody needs who knows nothing of a run, as titles and lines, safe to show.
+
+    Args:
+        reach: the command that gives a shell on the box.
+    """
+    session = f"tmux attach -t {page.session}" if page.session else "(no tmux session)"
+    chain = " → ".join(stage.name for stage in page.job.chain())
+    proofs = ", ".join(stage.artifact or "exit 0" for stage in page.job.chain())
+    return [
+        ("first", f"rgt status {page.box}"),
+        ("reach", safe(reach, 400)),
+        ("look", safe(f"tail -n 50 {page.folder}/{page.job.log}", 400)),
+        ("session", safe(session, 200)),
+        ("goes on", safe(f"rgt resume {page.run}", 200)),
+        ("by hand", safe(f"nohup setsid sh {page.folder}/{wrapper_name()} {page.folder} &", 600)),
+        ("chain", safe(chain, 400)),
+        ("done when", safe(proofs, 400)),
+        ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),
+        ("checkpoints", safe(f"{page.folder}/{page.job.checkpoints or '(the job file names none)'}", 400)),
+        ("made of", safe(f"code {page.code[:12]}, commit {(page.commit or 'none')[:12]}, {page.file}", 400)),
+    ]
