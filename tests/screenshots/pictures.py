@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
 
-from tests.fixtures import fleet_fixture, run_fixture
+from tests.fixtures import fleet_fixture, run_fixture, triage_fixture
 from tests.screenshots import svg
 from tui.app import RgtApp
 from tui.fleet import themes
@@ -65,6 +65,16 @@ def unwatched_store() -> Store:
     return run_fixture.store(run_fixture.snapshot(watched=False))
 
 
+def triage_store() -> Store:
+    """The box in trouble after triage looked, and after its storage was surveyed."""
+    return triage_fixture.store()
+
+
+def healthy_store() -> Store:
+    """The same run with nothing wrong."""
+    return triage_fixture.store(triage_fixture.healthy())
+
+
 def _held(snapshot: FleetSnapshot) -> Store:
     store = Store(clock=lambda: fleet_fixture.NOW)
     store._snapshot = snapshot
@@ -104,6 +114,18 @@ PICTURES = (
     *(
         Picture(f"run-{w}x{h}", f"A run at {w} by {h} cells", (w, h), run_store, ("enter",))
         for w, h in SIZES[:3]
+    ),
+    *(
+        Picture(f"triage-{w}x{h}", f"Triage of a run at {w} by {h} cells", (w, h), triage_store, ("t",))
+        for w, h in SIZES[:3]
+    ),
+    Picture("triage-nothing-wrong", "A run with nothing wrong", (80, 24), healthy_store, ("t",)),
+    Picture(
+        "storage-ladder",
+        "What can be freed on a mount whose inodes run out",
+        (100, 30),
+        triage_store,
+        ("t", "j", "j", "j", "enter"),
     ),
     Picture(
         "log-filtered", "The log, filtered, with context", (120, 40), run_store, ("enter", "l", *FILTERED)

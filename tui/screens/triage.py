@@ -236,7 +236,9 @@ class TriageScreen(View):
     def _explain_evidence(self, found: Evidence) -> None:
         from tui.screens.explain import ExplainScreen
 
-        answer = next((a for a in self.view().looks if a.command == found.source), None)
+        answer = next(
+            (a for a in self.view().looks if found.source.startswith(a.look.replace("_", " "))), None
+        )
         raw = answer.lines if answer is not None else ()
         meaning = "Evidence of the diagnosis, as it was said there."
         title = f"{self.run_name or self.box_name} evidence"

@@ -235,7 +235,9 @@ def _inside(path: str, folder: str) -> bool:
 def _command(one: Found) -> SafeText:
     """Removes exactly this path on exactly this file system, and only while it is what was looked at."""
     path, identity = shlex.quote(one.path), shlex.quote(one.identity)
-    return SafeText(f'[ "$(stat -c %d:%i:%Y {path})" = {identity} ] && find {path} -xdev -depth -delete')
+    return SafeText(
+        f'(p={path}; [ "$(stat -c %d:%i:%Y "$p")" = {identity} ] && find "$p" -xdev -depth -delete)'
+    )
 
 
 def _largest(survey: Survey, what: Resource) -> tuple[Place, ...]:

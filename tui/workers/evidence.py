@@ -9,6 +9,7 @@ from dataclasses import replace
 from tui.fleet.judge import STALLED_AFTER_S
 from tui.model.event import Diagnosed
 from tui.model.instance import LinkState
+from tui.model.look import LookAnswer
 from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import LogText, SafeText, plain, safe
@@ -101,10 +102,16 @@ def _reachable(box: BoxView) -> bool | None:
 
 def said_of(box: BoxView, at: float) -> tuple[Said, ...]:
     """Answers of looks that are fresh enough, and what stood in the way to the box."""
-    answers = [said(look) for look in box.looks if at - look.at < FRESH_LOOK_S and (look.lines or look.note)]
+    fresh = [look for look in box.looks if at - look.at < FRESH_LOOK_S and (look.lines or look.note)]
+    answers = [replace(said(look), source=source_of(look)) for look in fresh]
     if box.link.state is not LinkState.LIVE and box.link.detail:
         answers.append(Said("ssh", SafeText("ssh"), str(box.link.detail), at=box.link.since or None))
     return tuple(answers)
+
+
+def source_of(look: LookAnswer) -> SafeText:
+    """How evidence names a look: its command is a whole program, too long for a line."""
+    return safe(f"{look.look.replace('_', ' ')} {look.subject}".strip(), 120)
 
 
 def looked_at(
