@@ -307,7 +307,10 @@ async def test_help_lists_this_view_and_only_what_exists() -> None:
     async with running(fleet()) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        text = app.screen.query_one(Picker).text
+        picker = app.screen.query_one(Picker)
+        text = picker.text
+        first = "".join(part for part, _ in picker.items[picker.cursor].line)
+        assert first.split()[0] == "enter"  # an action, no heading
         assert "Turn the sort order round." in text
         assert "forward PORT" in text
         assert "Wrap long lines." not in text

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 from textual.widgets import Input
 
-from tests.fixtures.fleet_fixture import HOSTILE_NAMES, LIVE, fleet, hostile, instance, judged, telemetry
+from tests.fixtures.fleet_fixture import HOSTILE_NAMES, LIVE, NOW, fleet, hostile, instance, judged, telemetry
 from tests.screens.app_harness import held, picture, roster, running, said, until
 from tui.model.command import ForgetRun, GiveSecret, ProbeNow, ReconnectNow, TrustHostKey
 from tui.model.reading import unknown
@@ -17,8 +18,9 @@ from tui.screens.ask import HostKeySheet, SecretSheet
 from tui.screens.explain import ExplainScreen
 from tui.screens.fleet import FleetScreen
 from tui.screens.run import RunScreen
-from tui.widgets.detail import Detail
+from tui.widgets.detail import Detail, Look, sentence
 from tui.widgets.footer import Footer
+from tui.widgets.glyphs import UNICODE
 from tui.widgets.header import Header
 from tui.widgets.lines import Lines
 from tui.widgets.roster_rows import SORTS
@@ -246,6 +248,31 @@ async def test_a_changed_host_key_takes_the_typed_name() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, FleetScreen))
         assert held(app).sent() == [TrustHostKey(HOSTILE_NAMES[0], "SHA256:" + "A" * 43)]
+
+
+async def test_a_small_pane_tells_what_is_wrong_in_the_rows_that_are_blank() -> None:
+    async with running(fleet(), size=(60, 15)) as (app, _):
+        rows = picture(app)
+        told = " ".join(" ".join(rows[-7:-1]).split())
+        look = app.screen._look()  # type: ignore[attr-defined]
+        wrong = look.box.attention[0].text
+        assert wrong in told
+        assert all(len(row) <= 60 for row in rows)
+    async with running(fleet(), size=(60, 12)) as (app, _):
+        assert roster(app).room >= roster(app).counts[0]  # the roster has lost no row to it
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+@pytest.mark.parametrize("width", [20, 40, 60, 100])
+def test_the_most_urgent_is_cut_with_an_ellipsis_and_loses_no_word_before(rows: int, width: int) -> None:
+    box = fleet().boxes[0]
+    look = Look(box, None, NOW, 2.0, UNICODE, lambda _: "k")
+    said = ["".join(text for text, _ in line) for line in sentence(look, width, rows)]
+    assert 1 <= len(said) <= rows
+    assert all(cell_len(line) <= width for line in said)
+    whole = ["".join(text for text, _ in line) for line in sentence(look, width, 99)]
+    assert said[:-1] == whole[: len(said) - 1]
+    assert said[-1].endswith("…") or said == whole[: len(said)]
 
 
 async def test_explain_shows_command_and_output() -> None:

@@ -45,3 +45,12 @@ def test_rank_prefers_beginnings() -> None:
     assert ranks[4] is None
     numbers = [rank for rank in ranks if rank is not None]
     assert numbers == sorted(numbers)
+
+
+def test_letters_in_order_fit_better_the_closer_they_stand() -> None:
+    better_first = ["command log", "cool", "cxxxxl", "chapter and verse of xl"]
+    ranks = [fuzzy_rank("cl", text) for text in better_first]
+    assert all(rank is not None and rank >= 100 for rank in ranks)
+    assert ranks == sorted(ranks, key=lambda rank: rank or 0) and len(set(ranks)) == len(ranks)
+    assert fuzzy_rank("cl", "lc") is None
+    assert fuzzy_rank("aba", "a" * 400) is None  # and not slow

@@ -14,7 +14,7 @@ from tui.model.failure import Failure
 from tui.model.instance import LinkState
 from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.screens.view import View
-from tui.widgets.detail import Detail, Look, one_sentence
+from tui.widgets.detail import Detail, Look, sentence
 from tui.widgets.footer import Footer, Verb
 from tui.widgets.header import Header
 from tui.widgets.lines import Line, Lines, Span, clip, wrap
@@ -94,10 +94,10 @@ class FleetScreen(View):
         roster = self.roster
         look = self._look()
         self.query_one(Detail).apply(look)
-        sentence = one_sentence(look) if look is not None else ()
-        self.query_one("#sentence", Lines).show(
-            (clip(sentence, self.size.width - 1, self.host.glyphs.ellipsis),)
-        )
+        urgent = sentence(look, self.size.width - 1, self._spare_rows()) if look is not None else []
+        below = self.query_one("#sentence", Lines)
+        below.styles.height = max(1, len(urgent))
+        below.show(urgent)
         if look is not None:
             name = look.box.name + (f" {self.host.glyphs.dot} {look.run.name}" if look.run else "")
             self.query_one("#middle", Rule).label(name)
@@ -106,6 +106,11 @@ class FleetScreen(View):
 
     def _rule_text(self, roster: Roster) -> tuple[list[Span], list[Span]]:
         shown, total = roster.counts
+    def _spare_rows(self) -> int:
+        """Rows for the sentence: the one that is its own, and those that the roster leaves blank."""
+        others = len(("header", "rule", "column heads", "footer"))
+        return max(1, self.app.size.height - others - self.roster.counts[0])
+
         title: list[Span] = [("fleet", "title")]
         if roster.query_text:
             title += [

@@ -15,6 +15,9 @@ from tui.widgets.lines import Line, fit, wrap
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
+FIRST = 1
+"""The line of the first action, below its heading."""
+
 _FILTER = (
     ("words", "what holds all of them"),
     ("!words", "what does not"),
@@ -108,4 +111,7 @@ class HelpScreen(View):
             overrides=self.host.key_overrides,
             ascii_only=self.host.glyphs.name == "ascii",
         )
-        self.query_one(Picker).show_items([Item(n, line) for n, line in enumerate(lines)])
+        picker = self.query_one(Picker)
+        picker.show_items([Item(n, line) for n, line in enumerate(lines)])
+        if not picker.moved:
+            picker.place(FIRST)

@@ -61,13 +61,36 @@ def detail_lines(look: Look, width: int) -> list[list[Line]]:
     return [group for group in ([*_wrong(look, width), *_press(look, width)], seen, known) if group]
 
 
-def one_sentence(look: Look) -> Line:
-    """The most urgent thing about a row in one line, for panes without room for a detail."""
-    lines = _wrong(look, 10_000) or _labelled("run", _run(look), 10_000)
-    return lines[0] if lines else ()
+def sentence(look: Look, width: int, rows: int) -> list[Line]:
+    """The most urgent about a row in at most `rows` lines, for panes without room for a detail.
+
+    What does not fit is cut with an ellipsis; what is less urgent has the rows that are left.
+    """
+    lines: list[Line] = []
+    for level, text in _sentences(look):
+        left = rows - len(lines)
+        parts = wrap(safe(text), max(10, width - 5))
+        if left > 0:
+            parts[left - 1 :] = [" ".join(parts[left - 1 :])] if parts[left - 1 :] else []
+            lines += _marked(look, level, parts)
+    lines = lines or _labelled("run", _run(look), 10_000)[:1]
+    return [clip(line, width, look.glyphs.ellipsis) for line in lines]
 
 
 def _wrong(look: Look, width: int) -> list[Line]:
+    room = max(10, width - 5)
+    return [line for level, text in _sentences(look) for line in _marked(look, level, wrap(safe(text), room))]
+
+
+def _marked(look: Look, level: str, parts: list[str]) -> list[Line]:
+    """A sentence's lines behind its sign."""
+    glyph = look.glyphs.unknown if level == "dim" else look.glyphs.attention
+    style = "" if level == "dim" else level
+    return [((f"  {glyph} " if i == 0 else "    ", level), (part, style)) for i, part in enumerate(parts)]
+
+
+def _sentences(look: Look) -> list[tuple[str, str]]:
+    """What is wrong, the most urgent first, each with its level."""
     sentences: list[tuple[str, str]] = []
     box, link = look.box, look.box.link
     if box.asked_key is not None:
@@ -87,14 +110,7 @@ def _wrong(look: Look, width: int) -> list[Line]:
         sentences.append(
             ("dim", f"Another rgt watches {look.run.name}: {look.run.held_by}. Here it is read only.")
         )
-    lines: list[Line] = []
-    for level, text in sentences:
-        glyph = look.glyphs.unknown if level == "dim" else look.glyphs.attention
-        for i, part in enumerate(wrap(safe(text), max(10, width - 5))):
-            lines.append(
-                ((f"  {glyph} " if i == 0 else "    ", level), (part, "" if level == "dim" else level))
-            )
-    return lines
+    return sentences
 
 
 def _key_sentence(box: BoxView) -> str:

@@ -19,7 +19,7 @@ class Glyphs:
 
     Attributes:
         running, starting, stopped, unknown, gone, attention: state glyphs, always beside a word.
-        bar_full, bar_empty: cells of a bar; `bar_parts` are the fractions of one cell between them, rising.
+        bar_full, bar_empty: cells of a bar, less than a row high: full blocks of neighbouring rows would merge; `bar_parts` are the fractions of one cell between them, rising.
         bar_tick: marks a bar's threshold where the bar does not cover it.
         strip: levels of a history strip, lowest first, evenly spaced from 0 to 100.
         rule: horizontal line; `cursor` stands at the left of the selected row; `mark` beside a marked one.
@@ -61,9 +61,9 @@ UNICODE = Glyphs(
     unknown="?",
     gone="✕",
     attention="▲",
-    bar_full="█",
+    bar_full="━",
     bar_empty=" ",
-    bar_parts=("▏", "▎", "▍", "▌", "▋", "▊", "▉"),
+    bar_parts=("╸",),
     bar_tick="╵",
     strip=("▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
     rule="─",
@@ -130,10 +130,10 @@ def bar(fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | Non
     known = fraction is not None and not math.isnan(fraction)
     share = min(1.0, max(0.0, fraction)) if known and fraction is not None else 0.0
     steps = len(glyphs.bar_parts) + 1
-    eighths = round(share * width * steps)
-    if share > 0 and eighths == 0:
-        eighths = 1  # something is not nothing
-    full, part = divmod(eighths, steps)
+    filled = round(share * width * steps)
+    if share > 0 and filled == 0:
+        filled = 1  # something is not nothing
+    full, part = divmod(filled, steps)
     cells = [glyphs.bar_full] * full + ([glyphs.bar_parts[part - 1]] if part else [])
     cells += [glyphs.bar_empty] * (width - len(cells))
     if tick is not None and known:

@@ -34,7 +34,8 @@ def matcher(query: str) -> Callable[[str], bool]:
 def fuzzy_rank(query: str, text: str) -> int | None:
     """How well `query` fits `text`, lower is better; None when it does not.
 
-    A word's beginning beats the middle of a word, and that beats letters that only follow one another.
+    A word's beginning beats the middle of a word, and that beats letters that only follow one another; of those
+    the ones that stand closest together, or at the beginnings of words, come first.
     """
     query, text = query.strip().casefold(), text.casefold()
     if not query:
@@ -44,7 +45,7 @@ def fuzzy_rank(query: str, text: str) -> int | None:
         return 0
     if place > 0:
         return 10 + (0 if text[place - 1] in " -_.:/" else 10) + min(place, 9)
-    return 100 if _subsequence(query.replace(" ", ""), text) else None
+    return _looseness(query.replace(" ", ""), text[:REACH])
 
 
 def _everything(_text: str) -> bool:
@@ -54,6 +55,22 @@ def _everything(_text: str) -> bool:
 def _subsequence(letters: str, text: str) -> bool:
     rest = iter(text)
     return all(letter in rest for letter in letters)
+
+
+def _looseness(letters: str, text: str) -> int | None:
+    """From 100 on: how far apart the letters stand in `text`; None where they are not all there in order."""
+    best: int | None = None
+    for start in (i for i, char in enumerate(text) if char == letters[0]):
+        gaps, at = 0 if start == 0 or not text[start - 1].isalnum() else 1, start
+        for letter in letters[1:]:
+            found = text.find(letter, at + 1)
+            if found < 0:
+                return best  # nor from any later start
+            begins_word = not text[found - 1].isalnum()
+            gaps += 0 if found == at + 1 else 1 if begins_word else found - at
+            at = found
+        best = gaps if best is None else min(best, gaps)
+    return None if best is None else 100 + best
 
 
 def _compiled(source: str) -> re.Pattern[str]:

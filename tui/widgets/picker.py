@@ -98,6 +98,11 @@ class Picker(Lines, can_focus=True):
                 return True
         return False
 
+    def place(self, place: int) -> None:
+        """Where the cursor begins: it does not count as moved by the operator."""
+        self.move_to(place)
+        self.moved = False
+
     def move_to(self, place: int) -> None:
         """Put the cursor on the item at `place`, or the nearest there is."""
         place = max(0, min(place, len(self._items) - 1))
