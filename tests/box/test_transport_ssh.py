@@ -104,6 +104,26 @@ async def test_a_cut_in_mid_run_is_a_lost_link_and_never_a_result(sshd: Sshd, de
     assert await gone(sshd), sshd.processes()  # T4: the box cleaned up by itself
 
 
+async def test_bytes_that_a_cut_took_are_missed_although_the_exit_code_came(sshd: Sshd, desk: Desk) -> None:
+    """The box has sent everything and ended with 0; the link is cut before anybody has read it."""
+    box = await desk.connector().connect(instance(sshd))
+    channel = await box.open(Script("head -c 1500000 /dev/zero", why="a megabyte"))
+    end = time.monotonic() + 10
+    while channel.exit is None:
+        assert time.monotonic() < end, "the exit code never came"
+        await asyncio.sleep(0.02)
+    assert channel.exit == 0
+    sshd.kill_sessions()
+    await asyncio.wait_for(box.wait_closed(), 5)
+    got = 0
+    with pytest.raises(LinkLost):
+        while block := await channel.read():
+            got += len(block)
+    assert got < 1_500_000
+    assert channel.exit is None
+    await box.close()
+
+
 async def test_our_own_close_leaves_nothing_on_the_box(sshd: Sshd, desk: Desk) -> None:
     box = await desk.connector().connect(instance(sshd))
     await box.open(Script("sleep 300 | cat"))

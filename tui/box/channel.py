@@ -86,6 +86,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._start()
+        if self._paused:  # asyncssh drops what it held back; with the exit code alone it would look whole
+            self.exit = None
         if not self.done.done():
             self.done.set_result(None)
         self._readable.set()
