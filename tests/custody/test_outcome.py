@@ -308,8 +308,7 @@ def test_prov_idreuse_a_new_machine_under_the_id_is_neither_destroyed_nor_taken_
     assert scene.plane.sent == []
 
 
-@pytest.mark.parametrize("why", ["PROV-BALANCE0", "PROV-CONTRACT-END"])
-def test_prov_balance0_and_contract_end_already_gone_is_its_own_outcome(scene: Scene, why: str) -> None:
+def test_prov_balance0_already_gone_is_its_own_outcome(scene: Scene) -> None:
     order = scene.order()
     scene.plane.vanishes()
     outcome = scene.carry_out(order)
@@ -317,6 +316,20 @@ def test_prov_balance0_and_contract_end_already_gone_is_its_own_outcome(scene: S
     assert len(outcome.witnesses) == 6
     assert scene.plane.sent == []
     assert scene.receipts() == ["already-gone"]
+
+
+def test_prov_contract_end_between_the_look_and_the_verb_is_told_as_it_was(scene: Scene) -> None:
+    """The contract ends while the box is looked at: the platform refuses the verb, and the box is gone."""
+    order = scene.order()
+    scene.plane.on_verb = lambda verb: scene.plane.vanishes()
+    scene.plane.answers["destroy"] = [refuses("410: the contract has ended")]
+    outcome = scene.carry_out(order)
+    assert outcome.kind == "proven"
+    assert outcome.detail == "It is gone."
+    assert scene.plane.sent == ["destroy"]
+    again = scene.carry_out(scene.order(nonce="n2"))
+    assert again == outcome
+    assert scene.receipts() == ["proven"]
 
 
 def test_already_gone_needs_no_proof(scene: Scene) -> None:

@@ -355,7 +355,7 @@ async def test_read_on_another_box(sshd: Sshd, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("remote", ["disk", "vault"])
-async def test_an_rclone_copy_read_here_and_rot_there(tmp_path: Path, remote: str) -> None:
+async def test_store_nohash_an_rclone_copy_read_here_and_its_rot_there(tmp_path: Path, remote: str) -> None:
     """STORE-ROT, STORE-NOHASH: the remote says nothing is wrong; the bytes do."""
     with rclone_remotes(tmp_path) as folders:
         rig = Rig(tmp_path, ALL, here)

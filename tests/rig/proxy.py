@@ -26,6 +26,8 @@ class Faults:
         silent_after: from here on nothing passes, in either direction, and nobody is told: half-open.
         rtt: seconds that a round trip takes longer; each direction is delayed by half of it.
         rate: bytes per second at most.
+        stall: seconds that a block waits, and all behind it, asked anew for each: what a lost segment and its
+            retransmission look like above TCP.
         refuse: connections that are closed at once, counted down.
     """
 
@@ -34,6 +36,7 @@ class Faults:
     silent_after: int | None = None
     rtt: float = 0.0
     rate: float | None = None
+    stall: Callable[[], float] = lambda: 0.0
     refuse: int = 0
 
 
@@ -156,6 +159,8 @@ class _Link:
                     await asyncio.Event().wait()
                 if self._state.faults.rate is not None and data:
                     await asyncio.sleep(len(data) / self._state.faults.rate)
+                if stall := self._state.faults.stall():
+                    await asyncio.sleep(stall)
                 await queue.put((loop.time() + self._state.faults.rtt / 2, harm(data)))
                 if not data:
                     return
