@@ -104,13 +104,13 @@ class FleetScreen(View):
         self.query_one("#top", Rule).label(*self._rule_text(roster))
         self.query_one(Footer).offer(self._verbs(look), self.verbs("help", "command"))
 
-    def _rule_text(self, roster: Roster) -> tuple[list[Span], list[Span]]:
-        shown, total = roster.counts
     def _spare_rows(self) -> int:
         """Rows for the sentence: the one that is its own, and those that the roster leaves blank."""
         others = len(("header", "rule", "column heads", "footer"))
         return max(1, self.app.size.height - others - self.roster.counts[0])
 
+    def _rule_text(self, roster: Roster) -> tuple[list[Span], list[Span]]:
+        shown, total = roster.counts
         title: list[Span] = [("fleet", "title")]
         if roster.query_text:
             title += [

@@ -19,7 +19,8 @@ class Glyphs:
 
     Attributes:
         running, starting, stopped, unknown, gone, attention: state glyphs, always beside a word.
-        bar_full, bar_empty: cells of a bar, less than a row high: full blocks of neighbouring rows would merge; `bar_parts` are the fractions of one cell between them, rising.
+        bar_full, bar_empty: cells of a bar. They are less than a row high, or the bars of rows would merge;
+            `bar_parts` are the fractions of one cell between them, rising.
         bar_tick: marks a bar's threshold where the bar does not cover it.
         strip: levels of a history strip, lowest first, evenly spaced from 0 to 100.
         rule: horizontal line; `cursor` stands at the left of the selected row; `mark` beside a marked one.

@@ -34,8 +34,8 @@ def matcher(query: str) -> Callable[[str], bool]:
 def fuzzy_rank(query: str, text: str) -> int | None:
     """How well `query` fits `text`, lower is better; None when it does not.
 
-    A word's beginning beats the middle of a word, and that beats letters that only follow one another; of those
-    the ones that stand closest together, or at the beginnings of words, come first.
+    A word's beginning beats the middle of a word, and that beats letters that only follow one another. Of
+    those the ones that stand closest together, or at the beginnings of words, come first.
     """
     query, text = query.strip().casefold(), text.casefold()
     if not query:
