@@ -21,6 +21,7 @@ from tui.model.command import Diagnose, SurveyStorage, TakeLook
 from tui.model.event import Diagnosed, LadderMade, Looked, Notice
 from tui.model.failure import Failure
 from tui.model.instance import LinkState
+from tui.model.look import LookAnswer
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot, RunView
 from tui.model.text import safe
@@ -35,6 +36,9 @@ SETTLE_S = 3.0
 """What just turned bad is given this long, so that the log's last words are there, too."""
 AGAIN_S = 20.0
 """A run in trouble whose log grows is diagnosed anew this often."""
+
+KERNEL_S = 300.0
+"""The kernel is asked about the same dead run no more often than this."""
 
 Target = tuple[str, str | None]
 _FIGURES = re.compile(r"[\d.,%]+")
@@ -57,6 +61,7 @@ class Triager:
         self._seen: dict[Target, object] = {}
         self._due: dict[Target, float] = {}
         self._ends: dict[Target, int] = {}
+        self._asked_kernel: dict[str, float] = {}
         self._errands: set[asyncio.Task[None]] = set()
         self._under_way: set[object] = set()
 
@@ -131,9 +136,11 @@ class Triager:
         run = snapshot.run(run_name) if run_name is not None else None
         if box is None or (run_name is not None and run is None):
             return
+        if run is not None and run.state is RunState.DEAD and await self._kernel_words(box, run):
+            box = self._store.snapshot.box(box_name) or box
         rules = await self._loaded()
         buffer = self._store.log(run_name) if run_name is not None else None
-        lines = (*buffer.lines, buffer.partial) if buffer is not None else ()
+        lines = (*buffer.lines, *([buffer.partial] if buffer.partial else ())) if buffer is not None else ()
         self._ends[(box_name, run_name)] = buffer.end if buffer is not None else 0
         now = self._store.clock()
         read_at = buffer.read_at if buffer is not None else None
@@ -146,6 +153,36 @@ class Triager:
             return diagnosed(rules, box, run, digest, log_at=read_at, at=now)
 
         await self._store.put(await asyncio.to_thread(work))
+
+    async def _kernel_words(self, box: BoxView, run: RunView) -> bool:
+        """Where a process is gone, ask the kernel once why: it keeps the answer for a while only.
+
+        Returns:
+            Whether an answer came in.
+        """
+        transport = self._link(box.name)
+        gone_since = run.truth_at or 0.0
+        asked = self._asked_kernel.get(run.name, float("-inf"))
+        if transport is None or any(a.look == "dmesg" and a.at >= gone_since for a in box.looks):
+            return False
+        now = self._store.clock()
+        if now - asked < KERNEL_S:
+            return False
+        self._asked_kernel[run.name] = now
+        try:
+            answer = await take(transport, "dmesg", Subjects(), at=now, box=box.name)
+        except (Failure, TimeoutError):
+            return False
+        await self._told(answer)
+        return True
+
+    async def _told(self, answer: LookAnswer) -> None:
+        """Hand an answer in, and wait until it is in the picture that a diagnosis is made from."""
+        await self._store.put(Looked(answer))
+        for _ in range(20):
+            if answer in _looks(self._store.snapshot, answer.box):
+                return
+            await asyncio.sleep(0.05)
 
     async def _loaded(self) -> Rules:
         """The catalog made ready, once; what is wrong with the operator's own files is said."""
@@ -164,11 +201,7 @@ class Triager:
         transport = self._connected(box)
         subjects = subjects_of(box, snapshot.run(run_name) if run_name is not None else None)
         answer = await take(transport, look, subjects, at=self._store.clock(), box=box_name)
-        await self._store.put(Looked(answer))
-        for _ in range(20):  # the answer must be in the picture that the diagnosis is made from
-            if answer in _looks(self._store.snapshot, box_name):
-                break
-            await asyncio.sleep(0.05)
+        await self._told(answer)
         await self._diagnose(box_name, run_name)
 
     async def _survey(self, box_name: str, mount: str) -> None:
