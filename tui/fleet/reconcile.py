@@ -28,6 +28,8 @@ FRESH_S = 240.0
 LOW_S = 24 * 3600.0
 """A balance that lasts less than this is a danger, less than three times this a warning."""
 _UP = ("running", "starting")
+_WELL = ("running", "active", "ready", "serviceready", "restarting", "rebooting", "upgrading")
+"""Words of providers for a machine that is as it should be; every other one that still bills is told."""
 
 
 # --- learning -----------------------------------------------------------------------------------------------
@@ -268,6 +270,8 @@ def _about(box: BoxView, one: Rented, now: float) -> Iterator[Attention]:
         )
     if one.state == "stopped" and one.per_hour != 0 and not box.unwritten:
         yield _warn("stopped, bills", f"{box.name} is {one.said} and goes on billing: {price_words(one)}.")
+    if one.state == "running" and one.said.lower() not in _WELL and not box.unwritten:
+        yield _warn(one.said.lower(), f"{where} says that {box.name} is {one.said}. {' '.join(one.notes)}")
     if one.state == "running" and box.link.state in (LinkState.LOST, LinkState.UNREACHABLE):
         yield _warn(
             "bills, no link",

@@ -249,6 +249,8 @@ def _machine(one: _Instance) -> Machine:
         notes.append(f"It can't be terminated now: {why}.")
     if one.status == "unhealthy":
         notes.append("Lambda can't reach it, and bills it.")
+    if one.status == "preempted":
+        notes.append("It was taken away. Whether it bills is not told, so it counts as there.")
     host = host_of(one.ip)
     rate = Price(cents / 100 if cents else None, "USD", "Lambda's list price of its type")
     return Machine(
