@@ -217,7 +217,7 @@ def test_row_11_a_deletion_that_only_stops_is_no_deletion(platform: str, tmp_pat
 def test_row_12_a_stop_that_deletes_is_said_loudly(platform: str, tmp_path: Path) -> None:
     """ray#44544: the machine was deleted though it should be kept."""
     with account(platform) as rig:
-        rig.world.on_verb = lambda verb: rig.world.boxes.pop(rig.id, None)
+        rig.world.on_verb = lambda verb: rig.world.boxes.clear()
         outcome = Scene(tmp_path, rig).stop()
     assert outcome.kind != "proven"
     assert "gone" in outcome.detail
@@ -287,7 +287,7 @@ def test_row_16_an_interruption_at_the_wrong_moment_leaves_nothing_stuck(tmp_pat
 
         order = scene.order()
         with pytest.raises(KeyboardInterrupt):
-            scene.carry_out(order, Interrupted())  # type: ignore[arg-type]
+            scene.carry_out(order, Interrupted())
         again = scene.carry_out(order)
         assert again.kind == "proven"
         assert scene.sent == 1
