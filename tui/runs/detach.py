@@ -81,7 +81,7 @@ async def lay_down(transport: Transport, run: str, files: Mapping[str, bytes]) -
     """
     parent = run.rsplit("/", 1)[0] or "/"
     script = Script(_LAY_DOWN, (parent, run), why="lay down the run's plan")
-    done = await transport.run(script, stdin=_tar(files), timeout=60)
+    done = await transport.run(script, stdin=tar_of(files), timeout=60)
     made = done.exit == 0
     if done.exit not in (0, 9):
         raise _refused(done, f"{run} could not be made on the box")
@@ -118,7 +118,7 @@ async def give_secrets(transport: Transport, folder: str, name: str, secrets: Ma
         raise _refused(done, "The job's secrets could not be written on the box")
 
 
-def _tar(files: Mapping[str, bytes]) -> bytes:
+def tar_of(files: Mapping[str, bytes]) -> bytes:
     """The files as a tar of one time, one owner and mode 600."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:

@@ -25,7 +25,7 @@ ticks() { # start time of a process since boot; with its pid it is one process f
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || { ps -o lstart= -p "$1" 2>/dev/null | tr -s ' ' _; return; }
   # shellcheck disable=SC2086 # the fields after the name, which may hold blanks itself
   set -- ${stat##*) }
-  echo "${20}"
+  [ "$1" = Z ] || echo "${20}" # what is dead and not yet taken note of is no process
 }
 host=$(uname -n) boot_id=$(boot)
 
