@@ -1,7 +1,7 @@
 """What processes cost, read from /proc. Linux only.
 
-CPU time of a single-threaded process comes from ``schedstat`` (nanoseconds); of others, and of children that
-ended, from ``stat``, which the kernel rounds down to clock ticks of 10 ms.
+CPU time of a living process is what the scheduler counted, all its threads together; that of children that
+ended comes from ``stat``, which the kernel rounds down to clock ticks of 10 ms.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
+_SCHEDULER = 2  # CPUCLOCK_SCHED: the clock of a whole process, as clock_getcpuclockid(3) makes it of a pid
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
@@ -45,12 +46,10 @@ def cpu_s(pid: int) -> float:
     if not fields:
         return 0.0
     user, system, children_user, children_system = (int(f) / _TICK for f in fields[11:15])
-    own = user + system
-    if fields[17] == "1":  # threads
-        try:
-            own = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
-        except (*_GONE, IndexError):
-            pass
+    try:
+        own = time.clock_gettime((~pid << 3) | _SCHEDULER)
+    except OSError:
+        own = user + system
     return own + children_user + children_system
 
 

@@ -209,6 +209,8 @@ def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
 
     snapshot = _box(snapshot, event.box, learn)
     truths = {truth.run: truth for truth in t.runs}
+    if not truths:
+        return snapshot
     runs = tuple(
         replace(r, truth=truths[r.name], truth_at=t.taken_at) if r.name in truths else r
         for r in snapshot.runs
@@ -307,9 +309,11 @@ def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
 
 
 def _box(snapshot: FleetSnapshot, name: str, change: Callable[[BoxView], BoxView]) -> FleetSnapshot:
-    if snapshot.box(name) is None:
-        return snapshot
-    return replace(snapshot, boxes=tuple(change(b) if b.instance.name == name else b for b in snapshot.boxes))
+    boxes = snapshot.boxes
+    for at, box in enumerate(boxes):
+        if box.instance.name == name:
+            return replace(snapshot, boxes=(*boxes[:at], change(box), *boxes[at + 1 :]))
+    return snapshot
 
 
 def _run(snapshot: FleetSnapshot, name: str, change: Callable[[RunView], RunView]) -> FleetSnapshot:

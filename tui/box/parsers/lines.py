@@ -12,7 +12,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 def decode(raw: bytes) -> str:
     """Bytes of a box as text. What is no UTF-8 survives as lone surrogates, so that a path keeps its name."""
     text = raw[:_MAX_BYTES].decode("utf-8", "surrogateescape")
-    return _COLOUR.sub("", text).removeprefix("\ufeff")
+    return (_COLOUR.sub("", text) if "\x1b" in text else text).removeprefix("\ufeff")
 
 
 def lines(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from tui.box.parsers.lines import decode
 from tui.box.probe.frame import Batch
 from tui.box.probe.ours import ours, this_process
 from tui.box.probe.system import Identity
-from tui.box.probe.tasks import OpenFile, Task
+from tui.box.probe.tasks import OpenFile, Task, by_args
 from tui.model.telemetry import Candidate, CheckpointFile, GpuProcess, Session
 from tui.model.text import SafeText, safe
 
@@ -65,9 +65,11 @@ def card_memory(task: Task, processes: Sequence[GpuProcess]) -> float | None:
 
 def looks_like_run(task: Task) -> bool:
     """Whether its command line is a program of somebody's own, and no housekeeping."""
-    if not task.args or task.state in "ZX":
-        return False
-    program, *rest = task.args
+    return bool(task.args) and task.state not in "ZX" and by_args(_is_run, task.args)
+
+
+def _is_run(args: tuple[str, ...]) -> bool:
+    program, *rest = args
     name = posixpath.basename(program)
     if _HOUSEKEEPING.search(" ".join((name, *rest[:5]))):
         return False

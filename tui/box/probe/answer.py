@@ -25,7 +25,7 @@ from tui.box.probe.watched import (
     truth_of,
 )
 from tui.model.reading import Reading, known, unknown
-from tui.model.telemetry import Candidate, Filesystem, RunTruth, Telemetry
+from tui.model.telemetry import Candidate, Cpu, Filesystem, Memory, RunTruth, Telemetry
 
 _MOST_COMMANDS = 200
 _SHM = "/dev/shm"  # noqa: S108
@@ -51,7 +51,9 @@ def read_answer(
     """Telemetry from one answer. Parts that `flags` did not ask for are those of `before`."""
     memo.listed = moment.sections.get("mounts", memo.listed)
     telemetry = before or Telemetry(moment.taken_at)
-    telemetry = replace(telemetry, taken_at=moment.taken_at)
+    if not flags:
+        return Looked(_plain(telemetry, plan, identity, memo, moment, batch))
+    telemetry = replace(telemetry, taken_at=moment.taken_at, took_s=moment.took_s, tick=moment.tick)
     if "date" in moment.sections:
         telemetry = replace(telemetry, host=read_host(identity, moment))
     elif not telemetry.host.known:
@@ -80,12 +82,37 @@ def read_answer(
     )
 
 
+def _plain(
+    telemetry: Telemetry, plan: Plan, identity: Identity, memo: Memo, moment: Moment, batch: Batch
+) -> Telemetry:
+    """What a plain tick tells; most are plain, so it is put together in one go."""
+    host = telemetry.host if telemetry.host.known else read_host(identity, _greeting(memo, moment))
+    memory, cpu = _load(telemetry.filesystems, identity, moment)
+    runs = _truths(plan, "", identity, memo, moment, batch, telemetry) if plan.runs else ()
+    return replace(
+        telemetry,
+        taken_at=moment.taken_at,
+        took_s=moment.took_s,
+        tick=moment.tick,
+        host=host,
+        memory=memory,
+        cpu=cpu,
+        runs=runs,
+    )
+
+
 def _with_load(telemetry: Telemetry, identity: Identity, moment: Moment) -> Telemetry:
     """Memory and CPU, which every answer has."""
+    memory, cpu = _load(telemetry.filesystems, identity, moment)
+    return replace(telemetry, memory=memory, cpu=cpu)
+
+
+def _load(
+    filesystems: Reading[tuple[Filesystem, ...]], identity: Identity, moment: Moment
+) -> tuple[Reading[Memory], Reading[Cpu]]:
     if _is_mac(identity):
-        return replace(telemetry, memory=darwin.memory(identity, moment), cpu=darwin.cpu(identity, moment))
-    memory = read_memory(identity, moment, _shm(telemetry.filesystems))
-    return replace(telemetry, memory=memory, cpu=read_cpu(identity, moment))
+        return darwin.memory(identity, moment), darwin.cpu(identity, moment)
+    return read_memory(identity, moment, _shm(filesystems)), read_cpu(identity, moment)
 
 
 def _is_mac(identity: Identity) -> bool:

@@ -6,11 +6,11 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tui.box.probe import darwin
 from tui.box.probe.answer import Looked, read_answer, with_nearby
-from tui.box.probe.frame import Answer, Frames, Garbled, batch
+from tui.box.probe.frame import Answer, Batch, Frames, Garbled, batch
 from tui.box.probe.memo import Memo
 from tui.box.probe.plan import Plan, ProbeRequest, make_plan, nearby_entries
 from tui.box.probe.script import configure, script, tick
@@ -63,7 +63,15 @@ class _Line:
     memo: Memo = field(default_factory=Memo)
     number: int = 0
     plan: Plan | None = None
+    made: tuple[object, Plan] = (None, Plan())
     answers: list[Answer] = field(default_factory=list)
+
+    def plan_for(self, request: ProbeRequest) -> Plan:
+        """The plan, which is the last one as long as nothing changed that it was made of."""
+        of = (request, self.memo.mounts, dict(self.memo.resolved))
+        if self.made[0] != of:
+            self.made = (of, make_plan(request, self.identity, self.memo))
+        return self.made[1]
 
 
 class Probe:
@@ -181,11 +189,11 @@ class Probe:
         return line
 
     async def _look(self, line: _Line, request: ProbeRequest, wanted: str) -> Looked:
-        plan = make_plan(request, line.identity, line.memo)
-        flags = wanted + plan.flags_for_new(line.plan)
+        plan = line.plan_for(request)
+        flags = wanted + ("" if plan is line.plan else plan.flags_for_new(line.plan))
         sent_at, began = self._clock(), time.monotonic()
         async with asyncio.timeout(self._deadline):
-            if line.plan is None or plan.entries != line.plan.entries:
+            if line.plan is None or (plan is not line.plan and plan.entries != line.plan.entries):
                 line.plan = None  # until all of it was written
                 await line.channel.write(configure(plan.entries))
                 line.plan = plan
@@ -197,19 +205,12 @@ class Probe:
             self._clock(),
             worked(answer.sections.get("up", b"").decode("ascii", "replace")),
             answer.sections,
+            time.monotonic() - began,
+            line.number,
         )
         line.plan = plan
-        looked = read_answer(
-            plan,
-            flags,
-            line.identity,
-            line.memo,
-            moment,
-            batch(answer.sections.get("batch", b""), line.nonce),
-            self._last,
-        )
-        took = time.monotonic() - began
-        return replace(looked, telemetry=replace(looked.telemetry, took_s=took, tick=line.number))
+        told = batch(answer.sections["batch"], line.nonce) if "batch" in answer.sections else Batch({})
+        return read_answer(plan, flags, line.identity, line.memo, moment, told, self._last)
 
     async def _look_nearby(self, line: _Line, looked: Looked) -> Looked:
         """A second request: the checkpoints around the candidates that the first one found."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tui.box.parsers.boot import parse_boot_epoch, parse_boot_id, parse_loadavg, parse_proc_uptime
 from tui.box.parsers.cgroup import count_cpuset, cpu_of, memory_of, parse_keyed, parse_number
@@ -17,6 +18,7 @@ from tui.model.telemetry import Cpu, Filesystem, Host, Memory
 from tui.model.text import SafeText, safe
 
 _DATE = re.compile(r"(\d{9,11})(?:\.(\d{1,9}))?")
+NO_GROUP = "/sys/fs/cgroup: no control group of ours"
 _INSIDE = 30.0
 """Seconds after boot from which a first process must be a container's."""
 
@@ -61,12 +63,19 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When an answer was asked for and taken, by the operator's clock, and how long the box worked on it."""
+    """When an answer was asked for and taken, by the operator's clock, and how long the box worked on it.
+
+    Attributes:
+        took_s: the round trip.
+        tick: the answer's number.
+    """
 
     sent_at: float
     taken_at: float
     worked_s: float = 0.0
     sections: Mapping[str, bytes] = field(default_factory=dict)
+    took_s: float = 0.0
+    tick: int = 0
 
     def text(self, name: str) -> str:
         return decode(self.sections.get(name, b""))
@@ -170,30 +179,77 @@ def worked(text: str) -> float:
 
 def read_memory(identity: Identity, moment: Moment, shm: Filesystem | None) -> Reading[Memory]:
     """Memory against the control group's limit. `shm` is the last known state of /dev/shm."""
-    said = labelled(moment.text("memory"))
-    host = parse_meminfo(moment.text("meminfo"))
-    figures = host.memory if host is not None else {}
+    group, host = moment.sections.get("memory", b""), moment.sections.get("meminfo", b"")
+    size, used = (shm.size_bytes, shm.used_bytes) if shm else (None, None)
+    memory, command = _memory(group, host, size, used)
+    return known(memory, source(command, moment.taken_at, group + host))
+
+
+# The figures that differ from one tick to the next, between what stays for hours.
+_FIGURE = re.compile(
+    rb"\n(memory\.current|memory\.usage_in_bytes|inactive_file|total_inactive_file) (\d{1,18})(?=\n)"
+)
+_AVAILABLE = re.compile(rb"(MemTotal: +\d{1,15} kB\nMemAvailable: +)(\d{1,15})( kB\n?)")
+
+
+def _memory(group: bytes, host: bytes, shm_size: int | None, shm_used: int | None) -> tuple[Memory, str]:
+    """Memory and where it stands; what did not change since some earlier tick is not read again."""
+    parts, available = _FIGURE.split(group), _AVAILABLE.fullmatch(host)
+    match parts:
+        case [head, use, used, between, cache, inactive, tail] if (
+            available and use.startswith(b"memory") and not cache.startswith(b"memory")
+        ):
+            pass
+        case _:
+            return _whole_memory(group, host, shm_size, shm_used)
+    steady = b"%s\n%s 0%s\n%s 0%s" % (head, use, between, cache, tail)
+    like, command = _steady_memory(steady, b"%s0%s" % available.group(1, 3))
+    memory = Memory(
+        limit_bytes=like.limit_bytes,
+        used_bytes=max(0, int(used) - int(inactive)),
+        oom_kills=like.oom_kills,
+        version=like.version,
+        host_total_bytes=like.host_total_bytes,
+        host_available_bytes=int(available[2]) * 1024,
+        shm_size_bytes=shm_size,
+        shm_used_bytes=shm_used,
+    )
+    return memory, command
+
+
+def _whole_memory(
+    group: bytes, host: bytes, shm_size: int | None = None, shm_used: int | None = None
+) -> tuple[Memory, str]:
+    said = labelled(decode(group))
+    table = parse_meminfo(decode(host))
+    figures = table.memory if table is not None else {}
     memory = memory_of(
         _files(said, "memory."),
         version=parse_number(said.get("version", "")) or 0,
         host_total_bytes=_kib(figures.get("total")),
         host_available_bytes=_kib(figures.get("available")),
-        shm_size_bytes=shm.size_bytes if shm else None,
-        shm_used_bytes=shm.used_bytes if shm else None,
+        shm_size_bytes=shm_size,
+        shm_used_bytes=shm_used,
     )
-    where = said.get("at", "/sys/fs/cgroup: no control group of ours")
-    raw = moment.sections.get("memory", b"") + moment.sections.get("meminfo", b"")
-    return known(memory, source(f"{where}/memory.*; /proc/meminfo", moment.taken_at, raw))
+    return memory, f"{said.get('at', NO_GROUP)}/memory.*; /proc/meminfo"
+
+
+_steady_memory = lru_cache(512)(_whole_memory)
 
 
 def read_cpu(identity: Identity, moment: Moment) -> Reading[Cpu]:
     """CPU quota and throttling of the control group; the load is the whole host's."""
-    said = labelled(moment.text("cpu"))
-    load = parse_loadavg(moment.text("load"))
-    cpu = cpu_of(_files(said, "cpu."), cores=identity.cores, load1=load[0] if load else None)
-    where = said.get("at", "/sys/fs/cgroup: no control group of ours")
-    raw = moment.sections.get("cpu", b"") + moment.sections.get("load", b"")
-    return known(cpu, source(f"{where}/cpu.*; /proc/loadavg", moment.taken_at, raw))
+    group, said = moment.sections.get("cpu", b""), moment.sections.get("load", b"")
+    load = parse_loadavg(decode(said))
+    cpu, command = _cpu(group, identity.cores, load[0] if load else None)
+    return known(cpu, source(command, moment.taken_at, group + said))
+
+
+@lru_cache(512)  # the load is an average that is taken every five seconds, the rest changes still less
+def _cpu(group: bytes, cores: int | None, load1: float | None) -> tuple[Cpu, str]:
+    said = labelled(decode(group))
+    cpu = cpu_of(_files(said, "cpu."), cores=cores, load1=load1)
+    return cpu, f"{said.get('at', NO_GROUP)}/cpu.*; /proc/loadavg"
 
 
 def _files(said: Mapping[str, str], prefix: str) -> dict[str, str]:

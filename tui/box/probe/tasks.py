@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
 
 from tui.box.parsers.lines import decode
 from tui.box.parsers.tmux import as_sessions, read_client
@@ -15,7 +17,10 @@ from tui.model.reading import Reading, known, unknown
 from tui.model.telemetry import ProcessInfo, Session
 from tui.model.text import SafeText, safe
 
+T = TypeVar("T")
+
 MOST = 30
+_REMEMBERED = 2000
 _ROW = re.compile(r"(\d+) (\d+) (-?\d+) (-?\d+) ([A-Za-z]) (\d+) (\d+) (-?\d+) ([\d,]+|-) (.*)\Z")
 _LINKS = {
     "linksb": re.compile(r"(l[rwx-]{9})\S* .* /proc/(\d+)/(cwd|fd/\d+) -> (.*)\Z"),  # ls -ldb
@@ -67,7 +72,20 @@ class Task:
 
     @property
     def command(self) -> SafeText:
-        return shown_command(self.args) if self.args else safe(self.comm, 64)
+        return by_args(shown_command, self.args) if self.args else safe(self.comm, 64)
+
+
+def by_args(judge: Callable[[tuple[str, ...]], T], args: tuple[str, ...]) -> T:
+    """What `judge`, which is pure, says of a command line; the same processes are listed again and again.
+
+    Long ones are judged anew each time: a box chooses them, and must not choose how much is remembered.
+    """
+    return _judged(judge, args) if sum(map(len, args)) <= _REMEMBERED else judge(args)  # type: ignore[return-value]
+
+
+@lru_cache(2048)
+def _judged(judge: Callable[[tuple[str, ...]], object], args: tuple[str, ...]) -> object:
+    return judge(args)
 
 
 def shown_command(args: Sequence[str]) -> SafeText:
@@ -169,6 +187,8 @@ def _links(batch: Batch) -> tuple[dict[int, str], dict[int, list[OpenFile]]]:
 
 def unescape(text: str) -> str:
     r"""A name as ``ls -b`` writes it: ``\040`` or ``\n``, any other character after a backslash is itself."""
+    if "\\" not in text:
+        return text
     raw = _ESCAPE.sub(lambda match: _escaped(match[1]), text)
     return raw.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
