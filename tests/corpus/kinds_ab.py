@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tests.corpus import evidence
 from tests.corpus.runner import Case
 from tui.box.parsers.mount_kinds import shared_pools, short_of_space
 from tui.box.parsers.mounts import read_only_paths
@@ -20,6 +21,7 @@ from tui.box.parsers.report import (
     KernelReport,
     MigSlice,
     Mount,
+    Parsed,
     Quota,
 )
 from tui.box.parsers.xid import first_cause
@@ -49,7 +51,26 @@ def map_case(case: Case) -> dict[str, object]:
         fields["quota"] = _quota(most_pressing(parsed.quota))
     if parsed.gpu or parsed.kernel:
         fields |= {"note": "; ".join(notes(parsed)), "detail": detail(parsed, _without_gpu(case))}
-    return fields
+    return (
+        _diagnosed(case, parsed)
+        | {name: value for name, value in fields.items() if value is not None}
+        | {name: None for name, value in fields.items() if value is None and name not in _TOLD_BY_BOTH}
+    )
+
+
+_TOLD_BY_BOTH = frozenset({"errno", "mount", "detail", "pid", "bus", "gpu", "link"})
+
+
+def _diagnosed(case: Case, parsed: Parsed) -> Fields:
+    """What triage makes of it, with the parsed values as the probe would bring them."""
+    mounts = parsed.fs.mounts if parsed.fs else None
+    return evidence.of_output(
+        case,
+        evidence.telemetry(
+            gpus=parsed.gpu.gpus if parsed.gpu else None,
+            filesystems=None if mounts is None else tuple(mount.shown for mount in mounts),
+        ),
+    )
 
 
 def _without_gpu(case: Case) -> bool:

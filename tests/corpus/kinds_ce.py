@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.corpus import evidence
 from tests.corpus.runner import Answer, Case
 from tui.box.address import read_paste
 from tui.box.parsers import boot
@@ -33,7 +34,7 @@ def map_case(case: Case) -> Answer:
     output = Output(text, case.stderr.decode("utf-8", "surrogateescape"), case.rc)
     processes = str(case.ctx.get("processes") or "")
     report = read_system(case.cmd, output, processes=processes, far_side_ended="marker" in case.ctx)
-    return _named(report, case)
+    return {**evidence.of_output(case), **_named(report, case)}
 
 
 def _login(text: str) -> dict[str, object] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tui.model.text import SafeText
 
@@ -12,6 +13,9 @@ Severity = Literal["fatal", "warning", "info"]
 Retry = Literal["identical", "after-fix", "never"]
 Plane = Literal["control", "science"]
 """Where a fault lies: in the machinery around the experiment, or in the experiment itself."""
+
+Fact: TypeAlias = "str | int | float | bool | None | tuple[Fact, ...] | Mapping[str, Fact]"
+"""What was read beside a diagnosis, as JSON can carry it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Incident:
     evidence: tuple[Evidence, ...]
     ruled_out: tuple[RuledOut, ...] = ()
     remedy: tuple[RemedyStep, ...] = ()
-    facts: tuple[tuple[str, str | int | float | bool | None], ...] = ()
+    facts: tuple[tuple[str, Fact], ...] = ()
     also: tuple[str, ...] = ()
 
 
@@ -88,9 +92,13 @@ class Diagnosis:
         verdict: one sentence for the top of the screen.
         incidents: first cause first.
         taken_at: when the newest evidence was taken, seconds since the epoch; None: from a file.
+        ruled_out: what was seen and is not what is wrong now, such as an error of an earlier run.
+        notes: worth knowing, and nothing that is wrong.
     """
 
     outcome: RunOutcome
     verdict: SafeText
     incidents: tuple[Incident, ...] = ()
     taken_at: float | None = None
+    ruled_out: tuple[RuledOut, ...] = ()
+    notes: tuple[SafeText, ...] = ()

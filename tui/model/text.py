@@ -64,6 +64,11 @@ class Charset:
     def __init__(self) -> None:
         self._chinese = False
 
+    @property
+    def encoding(self) -> str:
+        """What the stream was so far: ``gb18030`` once a line was that and no UTF-8."""
+        return "gb18030" if self._chinese else "utf-8"
+
     def decode(self, block: bytes) -> str:
         """Text of complete lines. Bytes that are no text become U+FFFD."""
         if not self._chinese:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tui.model.look import LookAnswer
@@ -68,6 +69,7 @@ class Known:
         without_gpu: the platform says that the box was started without a card.
         reachable: False when the box does not answer.
         quiet_s: silence after which a living run counts as stalled.
+        host_pids: whether pids of the card's tool are those one sees; in a container they are often not.
         platform: its name, such as ``autodl``.
     """
 
@@ -84,6 +86,7 @@ class Known:
     without_gpu: bool = False
     reachable: bool | None = None
     quiet_s: float = 1800.0
+    host_pids: bool | None = None
     platform: str = ""
 
 
@@ -95,3 +98,25 @@ def said(answer: LookAnswer) -> Said:
     kind = _KINDS.get(answer.look, "shell")
     text = "\n".join(answer.lines)
     return Said(kind, answer.command, text, "", answer.exit, str(answer.command), answer.at)
+
+
+_TOOLS: tuple[tuple[str, Kind], ...] = (
+    (r"^\s*(?:ssh|scp|sftp|rsync)\b", "ssh"),
+    (r"\b(?:nvidia-smi|rocm-smi|amd-smi|rocminfo|npu-smi|nvidia-debugdump)\b", "gpu"),
+    (r"\bdmesg\b|journalctl\b.*(?:-k|--dmesg)|/dev/kmsg|kern\.log", "kernel"),
+    (r"\b(?:squeue|sacct|scontrol|sinfo|sbatch|scancel|kubectl|docker|podman|crictl)\b", "scheduler"),
+    (r"\b(?:tmux|screen)\b", "session"),
+    (r"\b(?:df|du|quota|lfs|beegfs-ctl|xfs_quota|mount|findmnt|lsof)\b|/proc/mounts|mountinfo", "disk"),
+    (r"/sys/fs/cgroup|/proc/(?:meminfo|pressure)|\bfree\b|\bulimit\b|memory\.events", "memory"),
+    (r"\b(?:ps|pgrep|pstree|fuser|kill|top|uptime)\b|/proc/(?:\d|uptime|stat|1\b|sys/kernel)", "process"),
+)
+
+
+def kind_of(command: str) -> Kind:
+    """What the output of a command is, by its first tool that is known; a shell's own where none is."""
+    found = [(match.start(), kind) for form, kind in _TOOLS if (match := re.search(form, command))]
+    first = min(found)[1] if found else "shell"
+    runs = re.match(
+        r"\s*(?:bash|sh|python3?|\./|srun|torchrun|deepspeed|accelerate|cat \S+\.(?:out|log|err))\b", command
+    )
+    return "shell" if runs else first

@@ -1,17 +1,40 @@
-"""A whole log in one streaming pass: what a diagnosis needs of it, in bounded memory."""
+"""A whole log in one streaming pass: what a diagnosis needs of it, in bounded memory.
+
+Training logs repeat themselves: most lines differ from others in their figures only. So a block is folded to
+lower case without digits, cut into lines, and each *shape* is searched for telling words only once. Lines whose
+shape holds such a word are kept with their surroundings; of everything else the beginning, the end and a sample.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from tui.model.text import Charset, safe
+from tui.triage.lines import LIMIT, Row, row
+from tui.triage.needles import DROPPED, FOLDED
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One kept piece of a log: `number` counts from 1 and only line feeds count."""
+BLOCK = 1 << 20
+"""Bytes that are folded at once; also the longest line that is not cut."""
 
-    number: int
-    text: str
+HEAD = 200
+TAIL = 400
+PULSE = 6
+"""Lines kept of the end of each block, so that it is seen how training went between the troubles."""
+
+PULSES = 1200
+PER_WORD = 150
+"""Hits of one word that are kept from the beginning; as many are kept from the end."""
+
+BEFORE = 12
+AFTER = 24
+SHAPES = 100_000
+"""Shapes without a telling word that are remembered; at most 16 MiB of them."""
+
+_NO_END = bytes(code for code in range(256) if code not in (10, 13))
+_CR = bytes.maketrans(b"\r", b"\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +42,190 @@ class Digest:
     """What was kept of a log.
 
     Attributes:
-        kept: lines in order: the beginning, the end, and what looks like trouble with its surroundings.
-        lines: how many there were.
+        rows: in order: the beginning, the end, a sample, and what may be trouble with its surroundings.
+        lines: how many line feeds there were, and one more where the last line has no end.
         size: bytes read.
         whole: nothing was left out.
+        cut_at_end: the last line has no line feed.
+        encoding: of what was kept, ``utf-8`` or ``gb18030``.
     """
 
-    kept: tuple[Line, ...] = field(default_factory=tuple)
+    rows: tuple[Row, ...] = ()
     lines: int = 0
     size: int = 0
     whole: bool = True
+    cut_at_end: bool = False
+    encoding: str = "utf-8"
 
 
-def scan(blocks: Iterable[bytes]) -> Digest:
-    """Read a log. `blocks` are its bytes in order, cut anywhere."""
-    raise NotImplementedError
+def scan(blocks: Iterable[bytes], finder: re.Pattern[bytes]) -> Digest:
+    """Read a log.
+
+    Args:
+        blocks: its bytes in order, cut anywhere.
+        finder: finds telling words in folded text; see `tui.triage.rules.Rules.finder`.
+    """
+    reader = Scanner(finder)
+    for block in blocks:
+        reader.feed(block)
+    return reader.close()
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A state of a line: its place in the whole, the number of its line, and its bytes."""
+
+    at: int
+    number: int
+    raw: bytes
+    under: bool
+
+
+class Scanner:
+    """The pass itself, for those who read a log bit by bit."""
+
+    def __init__(self, finder: re.Pattern[bytes]) -> None:
+        self._finder = finder
+        self._held = bytearray()
+        self._harmless: set[bytes] = set()
+        self._harmless_size = 0
+        self._telling: dict[bytes, str] = {}
+        self._kept: dict[int, _Piece] = {}
+        self._first: dict[str, int] = {}
+        self._last: dict[str, deque[list[_Piece]]] = {}
+        self._pulses: list[list[_Piece]] = []
+        self._pulse_step = 1
+        self._blocks = 0
+        self._tail: deque[_Piece] = deque(maxlen=TAIL)
+        self._pieces = 0
+        self._line = 1
+        self._size = 0
+        self._wanted_after = 0  # pieces that still belong to a kept hit
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes."""
+        self._size += len(block)
+        self._held += block
+        while len(self._held) >= BLOCK:
+            cut = max(self._held.rfind(b"\n", 0, BLOCK), self._held.rfind(b"\r", 0, BLOCK)) + 1
+            self._take(bytes(self._held[: cut or BLOCK]))
+            del self._held[: cut or BLOCK]
+
+    def close(self) -> Digest:
+        """Take what is left, and give what was kept."""
+        cut_at_end = bool(self._held) and not self._held.endswith(b"\n")
+        if self._held:
+            self._take(bytes(self._held))
+            self._held.clear()
+        kept = dict(self._kept)
+        for lists in (*self._last.values(), self._pulses, [list(self._tail)]):
+            kept.update((piece.at, piece) for pieces in lists for piece in pieces)
+        charset = Charset()
+        rows = tuple(_read(kept[at], charset) for at in sorted(kept))
+        whole = len(kept) == self._pieces
+        return Digest(rows, self._line - 1 + cut_at_end, self._size, whole, cut_at_end, charset.encoding)
+
+    def _take(self, block: bytes) -> None:
+        shapes = block.translate(FOLDED, DROPPED).split(b"\n")
+        if not shapes[-1]:
+            shapes.pop()  # behind the last line's end
+        fresh = set(shapes).difference(self._harmless, self._telling)
+        if fresh:
+            self._look_at(fresh)
+        ends = block.translate(None, _NO_END)
+        suspects = not self._telling.keys().isdisjoint(shapes)
+        if suspects or self._pieces < HEAD or self._wanted_after:
+            self._keep(block, shapes, ends)
+        else:
+            self._end_of_block(block, ends, len(shapes))
+        self._pieces += len(shapes)
+        self._line += ends.count(b"\n")
+        self._blocks += 1
+
+    def _look_at(self, fresh: set[bytes]) -> None:
+        """Sort new shapes into those that hold a telling word and those that do not."""
+        joined = b"\n".join(fresh)
+        if self._finder.search(joined) is None:
+            harmless = fresh
+        else:
+            search = self._finder.search
+            told = {shape: match[0].decode("latin-1") for shape in fresh if (match := search(shape))}
+            if len(self._telling) > SHAPES:
+                self._telling.clear()
+            self._telling.update(told)
+            harmless = fresh.difference(told)
+        self._harmless_size += len(joined)
+        if self._harmless_size > BLOCK * 16 or len(self._harmless) > SHAPES:
+            self._harmless.clear()
+            self._harmless_size = 0
+        self._harmless |= harmless
+
+    def _pieces_of(self, block: bytes, ends: bytes, first: int = 0) -> list[_Piece]:
+        """The states from the `first`-th on."""
+        raws = block.translate(_CR).split(b"\n")
+        number = self._line + ends[:first].count(b"\n")
+        found = []
+        for index in range(first, len(raws)):
+            end = ends[index : index + 1]
+            under = end == b"\r" and ends[index + 1 : index + 2] != b"\n"
+            found.append(_Piece(self._pieces + index, number, raws[index][: 4 * LIMIT], under))
+            number += end == b"\n"
+        if found and len(raws) > len(ends) and not raws[-1]:
+            found.pop()
+        return found
+
+    def _end_of_block(self, block: bytes, ends: bytes, count: int) -> None:
+        """Keep only the last lines: as the log's end, should it be that, and as a sample."""
+        want = TAIL
+        at = len(block)
+        for _ in range(want + 1):
+            at = max(block.rfind(b"\n", 0, at), block.rfind(b"\r", 0, at))
+            if at < 0:
+                break
+        short = block[at + 1 :]
+        short_ends = short.translate(None, _NO_END)
+        skipped = count - (len(short_ends) + (not short.endswith((b"\n", b"\r"))))
+        number = self._line + ends[:skipped].count(b"\n")
+        held = (self._pieces, self._line)
+        self._pieces, self._line = self._pieces + skipped, number
+        pieces = self._pieces_of(short, short_ends)
+        self._pieces, self._line = held
+        self._tail.extend(pieces)
+        self._sample(pieces)
+
+    def _sample(self, pieces: list[_Piece]) -> None:
+        if self._blocks % self._pulse_step:
+            return
+        self._pulses.append([piece for piece in pieces if piece.raw.strip()][-PULSE:])
+        if len(self._pulses) > PULSES:
+            self._pulses = self._pulses[::2]
+            self._pulse_step *= 2
+
+    def _keep(self, block: bytes, shapes: list[bytes], ends: bytes) -> None:
+        """Keep hits with their surroundings."""
+        pieces = self._pieces_of(block, ends)
+        for piece in pieces[: max(0, HEAD - self._pieces)]:
+            self._kept[piece.at] = piece
+        for piece in pieces[: self._wanted_after]:
+            self._kept[piece.at] = piece
+        self._wanted_after = max(0, self._wanted_after - len(pieces))
+        for index, shape in enumerate(shapes):
+            word = self._telling.get(shape)
+            if word is None or index >= len(pieces):
+                continue
+            around = pieces[max(0, index - BEFORE) : index + 1 + AFTER]
+            if index < BEFORE:
+                around = [*list(self._tail)[index - BEFORE :], *around]
+            count = self._first[word] = self._first.get(word, 0) + 1
+            if count <= PER_WORD:
+                self._kept.update((piece.at, piece) for piece in around)
+                self._wanted_after = max(self._wanted_after, index + 1 + AFTER - len(pieces))
+            else:
+                self._last.setdefault(word, deque(maxlen=PER_WORD)).append(around)
+        self._tail.extend(pieces[-TAIL:])
+        self._sample(pieces[-4 * PULSE :])
+
+
+def _read(piece: _Piece, charset: Charset) -> Row:
+    raw = piece.raw.replace(b"\0", b"")
+    return row(piece.number, safe(charset.decode(raw), LIMIT), under=piece.under)

@@ -75,13 +75,16 @@ class Rule(_Strict):
         without: patterns of which none may be found within `within` lines; found, the class is ruled out.
         within: how far `also` and `without` look, in lines; 0 is the whole text.
         because: why a text with a line of `without` does not mean this class.
-        rank: how much the line says about the cause: 90 names it, 50 the usual, 10 a consequence of much.
+        tells: patterns whose named groups, found within 30 lines of the line, become facts as well.
+        rank: how much the line says about the cause: 70 and more names it, 40 to 69 is a general word for it,
+            less follows from many causes and yields to them.
         afterwards: what is left when training went on after the line.
+        handled: what is left when the program says that it tries again or goes on, and no more is known.
         facts: constants to be told beside the class.
     """
 
     name: Slug
-    reads: tuple[Kind, ...] = ("log",)
+    reads: tuple[Kind, ...] = ("log", "shell")
     match: tuple[Pattern, ...] = ()
     reader: Slug | None = None
     when: tuple[Predicate, ...] = ()
@@ -90,10 +93,12 @@ class Rule(_Strict):
     without: tuple[Pattern, ...] = ()
     within: int = Field(default=0, ge=0, le=200)
     because: Line | None = None
-    rank: int = Field(default=50, ge=0, le=100)
+    rank: int = Field(default=75, ge=0, le=100)
     severity: Literal["fatal", "warning", "info"] | None = None
     confidence: float = Field(default=0.8, gt=0, le=1)
+    tells: tuple[Pattern, ...] = ()
     afterwards: Afterwards = "nothing"
+    handled: Afterwards = "nothing"
     facts: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -1,0 +1,202 @@
+"""One text as the rules see it: its rows, what is harmless in it, and how training went on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tui.model.telemetry import Telemetry
+from tui.model.text import SafeText, safe
+from tui.triage.inputs import NOTHING_KNOWN, Known, Said
+from tui.triage.lines import LIMIT, Row, row
+from tui.triage.progress import Found, read_line
+from tui.triage.schema import Kind
+
+# A program that prints texts it works with quotes errors of others: prompts, samples, answers, translations.
+_QUOTES = re.compile(
+    r"(?i)^\W*(?:(?:gen(?:erated)?|decoded|predicted|model|random|eval|val|test|train|training|first)[ _-]?)?"
+    r"(?:samples?|prompts?|questions?|answers?|user|human|assistant|bot|gpt|instructions?|inputs?|outputs?"
+    r"|responses?|completions?|generations?|predictions?|preds?|references?|targets?|hypothesis|hyp|ref|src"
+    r"|texts?|content|examples?|dialogue?|chat|query|documents?|captions?|transcripts?|title|message_text"
+    r"|[STHDP]-\d+|问题|回答|样本|样例|输入|输出|用户|助手)"
+    r"(?: ?[#\[(]?\d{1,9}[\])]?)?\s*['\"]?\s*(?:[:=>|：]|\t)"
+)
+_QUOTES_INSIDE = re.compile(
+    r"(?i)['\"](?:text|content|prompt|instruction|inputs?|outputs?|response|question|answer|completion"
+    r"|caption"
+    r"|query|document|body|description|summary|chosen|rejected|messages|conversations?|value"
+    r"|dialog)['\"]\s*:\s*[\['\"{]"
+    r"|(?:^|[\s\"'(])(?:user|human|assistant|q|a|question|answer)\s*[:：]\s"
+)
+# A trace of the shell, a script that is printed, a help text or a setting: words, not events.
+_ECHO = re.compile(
+    r"^\s*(?:\+{1,4} |\$ |>>> |# |//|echo |export |usage: |--?[a-z][\w-]+[ =])"
+    r"|^\s*['\"]?[\w.-]{2,60}['\"]?\s*[:=]\s*(?:True|False|None|null|true|false|yes|no|on|off"
+    r"|-?\d[\d.e+-]*)['\",]*\s*$"
+)
+_HANDLED = re.compile(
+    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b|\b(?:skipp|ignor)(?:ing|ed)\b"
+    r"|\bfall(?:s|ing)? ?back\b|\bfallback\b|\brecovered\b|\battempting to recover\b|\bcontinuing\b"
+    r"|\bsuppress(?:ing|ed)\b|\bnot (?:a )?(?:fatal|failure)\b|\bnon-fatal\b|\bharmless\b|\bcan be ignored\b"
+    r"|\bsafely ignore|\btrying another port\b|重试|已忽略|跳过"
+)
+_NOT_HANDLED = re.compile(
+    r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries|abort|retry (?:failed"
+    r"|limit)"
+    r"|after \d+ (?:retries|attempts)|not retrying|cannot retry|retry=False"
+)
+_RESTART = re.compile(
+    r"(?i)^\W*(?:[=#*-]{3,}[^=#*]*)\b(?:re-?start|re-?launch|re-?run|attempt|resum|start(?:ing"
+    r"|ed)? (?:run|job|train)|new run)"
+    r"|\bResum(?:ing|ed) (?:training )?from\b|\bAuto[- ]?resum|restarting (?:the )?(?:worker|training|run"
+    r"|job)"
+    r"|=+ ?(?:Attempt|Restart|Run) #?\d+|^Script started on"
+)
+_STRONG_BARE = re.compile(r"(?i)loss|损失")
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A row that shows training at work. `strong`: not a bar that is drawn once more."""
+
+    at: int
+    strong: bool
+
+
+@dataclass(slots=True)
+class View:
+    """One text.
+
+    Attributes:
+        source: how evidence names it.
+        command: what printed it; empty for a run's log.
+        stderr_from: index of the first row that came on stderr.
+        others: the other texts of the same diagnosis.
+        cache: what readers worked out once.
+    """
+
+    kind: Kind
+    source: SafeText
+    rows: tuple[Row, ...]
+    known: Known = NOTHING_KNOWN
+    telemetry: Telemetry | None = None
+    rc: int | None = None
+    command: str = ""
+    at: float | None = None
+    whole: bool = True
+    cut_at_end: bool = False
+    stderr_from: int | None = None
+    others: tuple[View, ...] = ()
+    cache: dict[str, Any] = field(default_factory=dict)
+
+    def origin(self, index: int) -> SafeText:
+        if self.stderr_from is not None and index >= self.stderr_from:
+            return SafeText("stderr")
+        return self.source
+
+    def quoted(self, index: int, start: int) -> bool:
+        """Whether what stands at `start` of a row is text the program works with or repeats."""
+        text = self.rows[index].text
+        if _QUOTES.match(self.rows[index].head):
+            return True
+        inside = _QUOTES_INSIDE.search(text)
+        return (inside is not None and inside.start() < start) or _ECHO.match(text) is not None
+
+    def handled(self, index: int, start: int = 0) -> bool:
+        """Whether the program says, there or in the next rows, that it goes on all the same."""
+        near = [self.rows[index].text[start:]]
+        for following in self.rows[index + 1 : index + 3]:
+            if following.number - self.rows[index].number > 2 or len(following.text) > 300:
+                break
+            near.append(following.text)
+        return any(_HANDLED.search(text) for text in near) and not any(
+            _NOT_HANDLED.search(text) for text in near
+        )
+
+    @property
+    def pulses(self) -> tuple[Pulse, ...]:
+        """Rows that show training at work, in order."""
+        if "pulses" not in self.cache:
+            self.cache["pulses"] = tuple(_pulses(self.rows))
+        found: tuple[Pulse, ...] = self.cache["pulses"]
+        return found
+
+    @property
+    def finished_at(self) -> int | None:
+        """Row of the last regular end after which no training was seen; None when there is none."""
+        if "finished" not in self.cache:
+            self.cache["finished"] = self._finished()
+        found: int | None = self.cache["finished"]
+        return found
+
+    def _finished(self) -> int | None:
+        ends = [i for i, one in enumerate(self.rows) if read_line(one.text).finished]
+        if not ends:
+            return None
+        later = [pulse for pulse in self.pulses if pulse.at > ends[-1] and pulse.strong]
+        return None if later else ends[-1]
+
+    def strong_after(self, index: int) -> list[int]:
+        return [pulse.at for pulse in self.pulses if pulse.strong and pulse.at > index]
+
+    def restarted_after(self, index: int) -> bool:
+        """Whether a new attempt begins after the row, and something follows it."""
+        return any(
+            _RESTART.search(one.text) and place + 1 < len(self.rows)
+            for place, one in enumerate(self.rows[index + 1 :], index + 1)
+        )
+
+
+def of_text(said: Said, known: Known, telemetry: Telemetry | None = None) -> View:
+    """The view of what a command printed."""
+    rows = [*_rows(said.text)]
+    stderr_from = len(rows) if said.stderr.strip() else None
+    rows += _rows(said.stderr)
+    return View(
+        said.kind,
+        said.source,
+        tuple(rows),
+        known,
+        telemetry,
+        said.rc,
+        said.command,
+        said.at,
+        stderr_from=stderr_from,
+    )
+
+
+_ROWS = 20_000
+
+
+def _rows(text: str) -> Iterable[Row]:
+    for number, line in enumerate(text.split("\n")[:_ROWS], 1):
+        states = line.rstrip("\r").split("\r")
+        for place, state in enumerate(states):
+            if state or len(states) == 1:
+                yield row(number, safe(state, LIMIT), under=place + 1 < len(states))
+
+
+def _pulses(rows: Iterable[Row]) -> Iterable[Pulse]:
+    """A bar that stands still or is drawn once more shows nothing; a loss or a counter that grows does."""
+    furthest: dict[int | None, int] = {}
+    for index, one in enumerate(rows):
+        found = read_line(one.text)
+        if not found.training:
+            continue
+        key = found.steps
+        grows = found.step is not None and found.step > furthest.get(key, 0 if found.steps else -1)
+        first = key not in furthest
+        if found.step is not None:
+            furthest[key] = max(found.step, furthest.get(key, 0))
+        yield Pulse(index, _shows(found, grows, first, one))
+
+
+def _shows(found: Found, grows: bool, first: bool, one: Row) -> bool:
+    bar = found.steps is not None and ("it/s" in one.text or "s/it" in one.text or "%|" in one.text)
+    if bar:
+        return grows and not (first and found.step == 0)
+    if found.loss is not None:
+        return True
+    return grows and not first
