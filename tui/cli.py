@@ -72,6 +72,7 @@ VERBS: dict[str, Verb] = {
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),
     "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
     "template": Verb("template", "print code to copy: atomic checkpoints that always resume"),
+    "gotchas": Verb("gotchas", "what is known about a trouble, found by plain words, English or Chinese"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }
