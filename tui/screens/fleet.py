@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -12,6 +13,7 @@ from textual.widgets import Input
 from tui.model.command import ForgetRun, ProbeNow, ReconnectNow
 from tui.model.failure import Failure
 from tui.model.instance import LinkState
+from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.screens.view import View
 from tui.widgets.detail import Detail, Look, sentence
@@ -164,7 +166,10 @@ class FleetScreen(View):
             wanted += ["probe", "shell"]
         else:
             wanted.append("reconnect")
-        return self.verbs(*wanted, "teardown", "stop")
+        ends = self.verbs("teardown", "stop")
+        if look.run is not None and look.run.state is RunState.FINISHED:  # what is left to do
+            ends = [replace(verb, rank=2) for verb in ends]
+        return [*self.verbs(*wanted), *ends]
 
     def _welcome(self, snapshot: FleetSnapshot) -> list[Line]:
         if not snapshot.started:

@@ -5,7 +5,7 @@ It draws the worker's view and sends what the operator decides. Leaving it stops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -38,6 +38,8 @@ from tui.widgets.rule import Rule
 LOW = 20
 """Below this height only the steps around the selected one are shown."""
 _FEW = 3
+_BELOW, _BELOW_LOW = 11, 6
+"""Rows that the list of leftovers leaves to what stands around and below it."""
 
 Word = Literal["gone", "stopped", "there", "unsure"]
 
@@ -144,12 +146,16 @@ class TeardownScreen(View):
         if self.view != self._drawn:
             self._draw()
 
+    @property
+    def _low(self) -> bool:
+        return self.size.height < LOW
+
     def _draw(self) -> None:
         width, view = self.size.width, self.view
         if not width:
             return
         before, self._drawn = self._drawn, view
-        self.set_class(self.size.height < LOW, "-low")
+        self.set_class(self._low, "-low")
         self._draw_steps(view, width)
         if self._followed != view.current:
             self._followed = view.current
@@ -175,7 +181,7 @@ class TeardownScreen(View):
         if not items:
             words = view.problem or "looking at the machine, its records and its platform's facts"
             items = [Item("nothing yet", ((f"  {words}", "dim"),))]
-        steps.styles.height = min(len(items), _FEW) if self.size.height < LOW else len(items)
+        steps.styles.height = min(len(items), _FEW) if self._low else len(items)
         steps.show_items(items)
 
     def _draw_phrase(self, view: TeardownView, before: TeardownView | None) -> None:
@@ -239,6 +245,8 @@ class TeardownScreen(View):
             )
             for one in view.leftovers
         ]
+        room = self.size.height - self.query_one(Steps).size.height - (_BELOW_LOW if self._low else _BELOW)
+        groups.styles.height = max(3, min(len(items) + 1, room))
         groups.show_items(items, rows.leftover_head(width - 1))
         one = self._group
         lines = rows.leftover_detail(one, width) if one else []
@@ -268,7 +276,7 @@ class TeardownScreen(View):
             wanted.append("type_phrase")
         if view.question == "destination":
             wanted.append("destination")
-        if self.has_class("-groups"):
+        if self.has_class("-groups") and not view.working:
             wanted += ["keep", "scrap", "mark_group", "other_pane"]
         if view.question == "anyway" or (step is not None and step.gaps):
             wanted.append("go_on_over")
@@ -372,10 +380,20 @@ class TeardownScreen(View):
                 )
             if self.host.send(DecideLeftovers(self.box_name, groups, word, reason.strip())):
                 self._marks = frozenset()
+                self._next_open(groups)
 
         many = f"{len(groups)} groups" if len(groups) > 1 else "it"
         hint = "why; it stands in the record" if like and word == "scrap" else "why; may be left empty"
         self._ask("reason", f"{word} {many}", hint, decided)
+
+    def _next_open(self, decided: Collection[str]) -> None:
+        """Put the cursor on the next group that is still to be decided."""
+        groups, picker = [one.group for one in self.view.leftovers], self.query_one("#groups", Picker)
+        open_ = [one.group for one in self.view.leftovers if not one.decision and one.group not in decided]
+        here = groups.index(picker.selected) if picker.selected in groups else 0
+        later = [one for one in open_ if groups.index(one) > here]
+        if open_:
+            picker.select((later or open_)[0])
 
     def action_go_on_over(self) -> None:
         """Ask why the operator goes on over what the selected step warns of."""

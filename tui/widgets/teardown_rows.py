@@ -9,7 +9,7 @@ from tui.model.teardown import LeftoverView, StepId, StepProgress, StepView, Tea
 from tui.model.text import amount
 from tui.widgets.figures import percent
 from tui.widgets.glyphs import Glyphs, bar
-from tui.widgets.lines import Line, Span, clip, fit, wrap
+from tui.widgets.lines import Line, Span, clip, end_of, fit, wrap
 
 NAMES: Mapping[StepId, str] = {
     "roster": "1 roster",
@@ -22,7 +22,7 @@ NAMES: Mapping[StepId, str] = {
     "outcome": "6 outcome",
 }
 _STOP_NAMES: Mapping[StepId, str] = {**NAMES, "approval": "1 approval", "outcome": "2 outcome"}
-_NAME = 12
+_NAME = 13
 _BAR = 20
 _LABEL = 10
 
@@ -81,7 +81,7 @@ def _brief(step: StepView, room: int, glyphs: Glyphs) -> Iterator[Span]:
 def progress_spans(at: StepProgress, room: int, glyphs: Glyphs) -> Iterator[Span]:
     """A bar with its share, rate and remaining time; without a total, what is done so far."""
     if at.total <= 0:
-        yield (f"{amount(at.done)}  {at.note}".rstrip(), "")
+        yield (str(at.note), "")
         return
     cells = max(0, min(_BAR, room - 34))
     if cells > 3:
@@ -196,9 +196,16 @@ def leftover_line(one: LeftoverView, width: int, glyphs: Glyphs, *, marked: bool
     return (
         (f" {glyphs.mark if marked else ' '} ", "accent"),
         (f"{word}  ", style),
-        (fit(one.title, title, ellipsis=glyphs.ellipsis), like),
+        (fit(_ending(one.title, title, glyphs), title, ellipsis=glyphs.ellipsis), like),
         (sizes, ""),
     )
+
+
+def _ending(title: str, width: int, glyphs: Glyphs) -> str:
+    """A title whose path, where it is too long, keeps its end."""
+    kind, slash, path = title.partition("/")
+    room = width - len(kind)
+    return kind + end_of(slash + path, room, ellipsis=glyphs.ellipsis) if slash and room > 8 else title
 
 
 def leftover_head(width: int) -> Line:
@@ -210,9 +217,8 @@ def leftover_detail(one: LeftoverView, width: int) -> list[Line]:
     """A group in full: examples, and why it was decided so."""
     lines: list[Line] = []
     if one.checkpoint_like:
-        lines += _field(
-            "looks like", "checkpoints: nothing proves that a copy of them is anywhere", width, "attention"
-        )
+        told = "These look like checkpoints, and nothing proves that a copy of them is anywhere."
+        lines += _field("mind", told, width, "attention")
     label = "such as"
     for path in one.examples:
         lines += _field(label, path, width, "")
@@ -232,7 +238,7 @@ def title_spans(view: TeardownView, glyphs: Glyphs) -> list[Span]:
     if view.machine:
         spans.append((f" ({view.machine})", "dim"))
     if view.act:
-        both = f"{view.act} {view.verb}" if view.act != view.verb else view.verb
+        both = view.verb if view.act.casefold() == view.verb else f"{view.act} {view.verb}"
         spans.append((f" {glyphs.dot} {both}", ""))
     if view.verb == "destroy" or view.reversible is False:
         spans.append((f" {glyphs.dot} irreversible", "danger"))
@@ -245,11 +251,11 @@ def fate_spans(view: TeardownView, glyphs: Glyphs) -> list[Span]:
     """What is lost, what survives, what goes on billing."""
     parts: list[list[Span]] = []
     if view.lost:
-        parts.append([("lost after this: ", "dim"), (_listed(view.lost), "danger")])
+        parts.append([("lost: ", "dim"), (_listed(view.lost), "danger")])
     if view.survives:
         parts.append([("survives: ", "dim"), (_listed(view.survives), "")])
     if view.bills:
-        parts.append([("bills on: ", "dim"), (str(view.bills), "money")])
+        parts.append([("bills after: ", "dim"), (str(view.bills), "money")])
     spans: list[Span] = []
     for part in parts:
         spans += [(f" {glyphs.dot} ", "rule"), *part] if spans else part

@@ -21,7 +21,7 @@ async def judge_apart(task: Errand, told: Callable[[str, int, int], None]) -> No
     """Do what `tui.workers.judging.judge` does; the reports are stored then. It ends with this call.
 
     Args:
-        told: hears ``load`` or ``metrics``, and bytes done and in all.
+        told: hears ``load`` with bytes done and in all, or ``metrics`` with the seconds so far.
 
     Raises:
         Failure: it could not be judged, or the process broke off.

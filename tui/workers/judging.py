@@ -26,8 +26,6 @@ from tui.fleet.paths import Paths
 from tui.model.custody import LoadReport, MetricReport, ReadbackReport, Roster
 from tui.model.failure import Exit, Failure
 
-PHASES = ("load", "metrics")
-
 
 def judge(
     task: Errand, told: Callable[[str, int, int], None] = lambda phase, done, total: None
@@ -35,7 +33,7 @@ def judge(
     """Examine what was read back last, and store what was found. It blocks.
 
     Args:
-        told: hears the phase of `PHASES`, and bytes done and in all.
+        told: hears ``load`` with the bytes done and in all, then ``metrics``, whose length nobody knows.
 
     Raises:
         Failure: nothing was read back yet, or not to this computer.
@@ -60,7 +58,7 @@ def judge(
     task.records.save(loaded)
     ledger = Ledger(task.where.receipts)
     ledger.append(load_receipt(roster, loaded))
-    told("metrics", 0, total)
+    told("metrics", 0, 0)
     measured = metric_report(loaded, verify_metrics(folder, task.table), moment(time.time()))
     task.records.save(measured)
     ledger.append(metric_receipt(roster, measured))
@@ -107,10 +105,20 @@ _told_at = float("-inf")
 
 
 def _tell(phase: str, done: int, total: int) -> None:
+    """Say how far it is; for metrics, a second at a time."""
     global _told_at
+    if phase == "metrics":
+        threading.Thread(target=_count, args=(time.monotonic(),), daemon=True).start()
+        return
     if done in (0, total) or time.monotonic() - _told_at > 0.1:
         _told_at = time.monotonic()
         _say({"phase": phase, "at": done, "of": total})
+
+
+def _count(began: float) -> None:
+    while True:
+        _say({"phase": "metrics", "at": int(time.monotonic() - began), "of": 0})
+        time.sleep(1.0)
 
 
 def _say(value: object) -> None:

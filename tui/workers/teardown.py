@@ -54,12 +54,12 @@ class Patience:
     Attributes:
         pauses: seconds before each further try after a lost link.
         in_box_s: what a box is given to act on a command before it is looked at again.
-        pace: how the control plane is watched.
+        pace: how the control plane is watched; by default as befits it.
     """
 
     pauses: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0)
     in_box_s: float = 8.0
-    pace: Pace = Pace()
+    pace: Pace | None = None
 
 
 class Teardown:
@@ -152,11 +152,14 @@ class Teardown:
         if decision.word == "keep" and any(group.startswith("unlisted:") for group in groups):
             raise Failure("What nobody could list can't be kept; make it readable, or give it up.")
         record(task.folder, dict.fromkeys(groups, decision), moment(self._clock()))
-        self._from("roster")
+        self._from("digest")
+        self._sure.discard("roster")
         assert self._walker is not None
         leftovers = self._walker.leftovers()
-        await self._board.show(leftovers=leftovers)
-        if all(one.decision for one in leftovers):
+        open_ = sum(not one.decision for one in leftovers)
+        self._board.step("roster", brief=safe(f"{open_} of {len(leftovers)} groups to decide"))
+        await self._board.show(leftovers=leftovers, current="roster", question="leftovers")
+        if not open_:
             self._start(self._walk)
 
     async def choose(self, text: str) -> None:

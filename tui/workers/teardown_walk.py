@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,15 @@ from tui.model.text import SafeText, safe
 from tui.workers import teardown_words as words
 from tui.workers.box import Dial
 from tui.workers.judged_apart import judge_apart
-from tui.workers.steps import JOURNAL, boxes_of, copy_run, hash_on_box, keep, look_for_roster, read_run_back
+from tui.workers.steps import (
+    JOURNAL,
+    boxes_of,
+    copy_run,
+    hash_on_box,
+    keep_roster,
+    look_for_roster,
+    read_run_back,
+)
 
 DESTINATION = "destination"
 """In the custody folder of a run where its copy goes; beside those folders, with a dot, the newest of all."""
@@ -82,7 +91,7 @@ class Walk:
         stored = (await self.stands()).roster
         if stored is not None and "roster" not in self.forced and same_roster(stored, now):
             return (words.roster_step(stored, self.said(), reused=True),)
-        await keep(task, now)
+        await keep_roster(task, now)
         return (words.roster_step(now, self.said(), reused=False),)
 
     def leftovers(self) -> tuple[LeftoverView, ...]:
@@ -153,8 +162,17 @@ class Walk:
         )
 
     async def _judged(self, held: Stands) -> None:
+        began = time.monotonic()
+
         def told(phase: str, done: int, total: int) -> None:
-            self.told("metrics" if phase == "metrics" else "load", StepProgress(done, total))
+            if phase == "metrics":
+                self.told("metrics", StepProgress(0, 0, note=safe(f"recomputing, {done} s so far")))
+                return
+            passed = time.monotonic() - began
+            rate = done / passed if done and passed > 0.5 else None
+            self.told(
+                "load", StepProgress(done, total, rate=rate, eta_s=(total - done) / rate if rate else None)
+            )
 
         there = held.readback is not None and Path(held.readback.consumer.path)
         if there and not await asyncio.to_thread(there.is_dir):
