@@ -58,6 +58,7 @@ def known(case: Case) -> Known:
         oom_kills=(ctx.get("prev") or {}).get("oom_kill"),
         alive=ctx.get("process_alive"),
         log_age_s=ctx.get("age_s"),
+        epochs=ctx.get("max_epochs"),
         ended_far_side="marker" in ctx,
         without_gpu="started without GPU" in str(ctx.get("note", "")),
         host_pids=True if re.search(r"host pid namespace: yes", str(ctx.get("ps", ""))) else None,

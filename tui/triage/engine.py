@@ -117,15 +117,15 @@ def _told_near(ready: Ready, view: View, index: int) -> dict[str, Fact]:
     if not ready.tells:
         return facts
     places = [index, *range(index + 1, index + _NEAR), *range(index - 1, index - _NEAR, -1)]
-    for place in places:
-        if not 0 <= place < len(view.rows):
-            continue
-        one = view.rows[place]
-        for pattern in ready.tells:
-            match = pattern.find(one.text, one.low)
+    for pattern in ready.tells:
+        for place in places:
+            if not 0 <= place < len(view.rows):
+                continue
+            match = pattern.find(view.rows[place].text, view.rows[place].low)
             if match:
                 for name, value in _facts(match.groupdict(), None).items():
                     facts.setdefault(name, value)
+                break
     return facts
 
 

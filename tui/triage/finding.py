@@ -57,7 +57,7 @@ class Finding:
 
     @property
     def order(self) -> int:
-        return -1 if self.at is None else self.at
+        return 1 << 30 if self.at is None else self.at  # a status is told at the end
 
     @property
     def tier(self) -> int:

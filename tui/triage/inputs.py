@@ -70,6 +70,7 @@ class Known:
         reachable: False when the box does not answer.
         quiet_s: silence after which a living run counts as stalled.
         host_pids: whether pids of the card's tool are those one sees; in a container they are often not.
+        epochs: how many the run was asked for.
         platform: its name, such as ``autodl``.
     """
 
@@ -87,6 +88,7 @@ class Known:
     reachable: bool | None = None
     quiet_s: float = 1800.0
     host_pids: bool | None = None
+    epochs: int | None = None
     platform: str = ""
 
 

@@ -28,11 +28,18 @@ def outcome(known: Known, telemetry: Telemetry | None, *, ended_well: bool, has_
         alive = False
     if alive is False:
         return "finished" if ended_well or known.rc == 0 else "dead"
+    if alive and _stopped(truth):
+        return "stalled"
     if alive:
         return "stalled" if _silent(known, truth, telemetry) and not ended_well else "running"
     if known.rc is not None and known.rc != 0:
         return "dead"
     return "finished" if has_log and ended_well else "unknown"
+
+
+def _stopped(truth: RunTruth | None) -> bool:
+    """Stopped by a signal or a tracer: alive, and it will do nothing until somebody lets it go on."""
+    return truth is not None and truth.process is not None and truth.process.state in ("T", "t")
 
 
 def _truth(known: Known, telemetry: Telemetry | None) -> RunTruth | None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tui.model.telemetry import Telemetry
-from tui.model.text import SafeText, safe
+from tui.model.text import LogText, SafeText, safe
 from tui.triage.inputs import NOTHING_KNOWN, Known, Said
 from tui.triage.lines import LIMIT, Row, row
-from tui.triage.progress import Found, read_line
+from tui.triage.progress import Found, ProgressReader, read_line
 from tui.triage.schema import Kind
 
 # A program that prints texts it works with quotes errors of others: prompts, samples, answers, translations.
@@ -43,7 +43,7 @@ _HANDLED = re.compile(
     r"|\bsafely ignore|\btrying another port\b|重试|已忽略|跳过"
 )
 _NOT_HANDLED = re.compile(
-    r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries|abort|retry (?:failed"
+    r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries (?:reached|hit)|\babort|retry (?:failed"
     r"|limit)"
     r"|after \d+ (?:retries|attempts)|not retrying|cannot retry|retry=False"
 )
@@ -54,7 +54,7 @@ _RESTART = re.compile(
     r"|job)"
     r"|=+ ?(?:Attempt|Restart|Run) #?\d+|^Script started on"
 )
-_STRONG_BARE = re.compile(r"(?i)loss|损失")
+_TAIL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +133,26 @@ class View:
 
     def _finished(self) -> int | None:
         ends = [i for i, one in enumerate(self.rows) if read_line(one.text).finished]
+        ends += self._counted_out()
         if not ends:
             return None
         later = [pulse for pulse in self.pulses if pulse.at > ends[-1] and pulse.strong]
         return None if later else ends[-1]
+
+    def _counted_out(self) -> list[int]:
+        """The last row, where the counters of the last rows have come to their end."""
+        shown = [index for index, one in enumerate(self.rows) if one.text.strip()]
+        if not shown or self.kind != "log":
+            return []
+        newest = [LogText(self.rows[index].text) for index in shown[-_TAIL:]]
+        told = ProgressReader().feed(newest, 0.0)
+        if told is not None and told.finished:
+            return [shown[-1]]
+        last = self.known.epochs
+        if last is None:
+            return []
+        done = re.compile(rf"checkpoint at {last} epochs?\b|Epoch\(val\) *\[{last}\]\[(\d+)/\1\]")
+        return [shown[-1]] if any(done.search(line) for line in newest[-3:]) else []
 
     def strong_after(self, index: int) -> list[int]:
         return [pulse.at for pulse in self.pulses if pulse.strong and pulse.at > index]

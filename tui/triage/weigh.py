@@ -15,6 +15,7 @@ from tui.triage.view import View
 _FEW = 12
 """Windows that other ranks may still print after the failure that ends them all."""
 
+_GENERAL = "proc_exception"
 _GOES_ON = "the program says that it goes on all the same"
 _STEP: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2}
 _MOST = 8
@@ -96,11 +97,14 @@ def incidents(found: Sequence[Finding], views: Sequence[View], catalog: Catalog)
     """The classes that were found, first cause first; what follows from the first is named beside it only."""
     ordered = sorted(found, key=_key)
     by_class: dict[str, list[Finding]] = {}
+    named = {(one.view, one.at) for one in found if one.cls != _GENERAL and one.at is not None}
     for finding in ordered:
+        if finding.cls == _GENERAL and (finding.view, finding.at) in named:
+            continue  # the same line has a better name
         by_class.setdefault(finding.cls, []).append(finding)
     if not by_class:
         return ()
-    first = ordered[0]
+    first = next(iter(by_class.values()))[0]
     consequences = [cls for cls, group in by_class.items() if cls != first.cls and _follows(group[0], first)]
     made = [
         _incident(cls, group, views, catalog, tuple(consequences) if cls == first.cls else ())
@@ -123,6 +127,7 @@ def _incident(
     cls: str, group: Sequence[Finding], views: Sequence[View], catalog: Catalog, also: tuple[str, ...]
 ) -> Incident:
     front = catalog.entries[cls].front
+    group = _telling_first(group)
     first = group[0]
     facts: dict[str, Fact] = dict(first.facts)
     for other in group[1:_EVIDENCE]:
@@ -155,6 +160,20 @@ def _incident(
         tuple(facts.items()),
         also,
     )  # fmt: skip
+
+
+_NEAR = 40
+
+
+def _telling_first(group: Sequence[Finding]) -> list[Finding]:
+    """Of lines that say the same near each other, the one that says it best goes first."""
+    first = group[0]
+    near = [
+        one for one in group
+        if one.view == first.view and one.severity == first.severity and one.order - first.order <= _NEAR
+    ]  # fmt: skip
+    best = max(near, key=lambda one: (one.rank, -one.order))
+    return [best, *(one for one in group if one is not best)]
 
 
 _SHARED = frozenset({"globals", "missing", "arch", "module", "port", "resource", "danger", "errno", "http", "service",

@@ -149,9 +149,17 @@ def _facts(refused: Refused, rank: int | None) -> dict[str, Fact]:
         "capped": refused.capped,
         "holders": holders or None,
         "fragmented": True if refused.fragmented and not refused.held else None,
+        "note": _note(refused),
         "rank": rank,
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _note(refused: Refused) -> str | None:
+    """Why a smaller batch does not help."""
+    if not refused.held or refused.own is None or refused.total is None:
+        return None
+    return f"own use {refused.own:.0f} MiB of {refused.total / 1024:.4g} GiB"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -30,6 +30,7 @@ _ENOSPC = re.compile(
     r"|not enough (?:free )?(?:disk )?space (?:on|in|to|available)|not enough space on (?:the )?disk"
     r"|Disk quota and no space|insufficient disk space"
 )
+_ERRNO = re.compile(r"(?i)No space left|Errno 28|ENOSPC|设备上没有空间|Speicherplatz|Aucun espace|No queda espacio")
 _HARMLESS = re.compile(
     r"(?i)disk_?full[_ ]?(?:check|warn|thresh|handler|policy)|on_enospc|if (?:the )?disk|when disk"
     r"|0 errors|warn(?:ing)? if"
@@ -114,7 +115,9 @@ def disk_full(view: View, cls: str) -> Iterator[Hit]:
         if inodes and not space:
             continue
         facts: dict[str, Fact] = {"resource": "bytes" if space else "unknown"}
-        yield Hit(index, facts=facts | ({"path": path} if path else {}), confidence=0.95 if space else 0.85)
+        rank = None if _ERRNO.search(view.rows[index].text) else 74
+        confidence = 0.95 if space else 0.85
+        yield Hit(index, facts=facts | ({"path": path} if path else {}), rank=rank, confidence=confidence)
     for one in full(view):
         if not one.inodes and one.mount != "/dev/shm" and view.kind == "disk":
             yield Hit(one.at, facts={"resource": "bytes", "mount": one.mount}, confidence=0.9)
