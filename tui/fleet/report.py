@@ -22,7 +22,7 @@ def exit_code(snapshot: FleetSnapshot) -> Exit:
     watched = [b for b in snapshot.boxes if not b.unwritten]
     links = {b.link.state for b in watched}
     states = {r.state for r in snapshot.runs}
-    if any(b.attention for b in snapshot.boxes) or states & set(_BAD_RUN):
+    if any(b.attention for b in snapshot.boxes) or snapshot.open_ends or states & set(_BAD_RUN):
         return Exit.ATTENTION
     if links & {LinkState.REFUSED, LinkState.IDENTITY, LinkState.NEEDS_SECRET}:
         return Exit.ATTENTION
@@ -43,7 +43,17 @@ def status_json(snapshot: FleetSnapshot, now: float) -> dict[str, object]:
         "burn": [_total_json(t) for t in money.burn(b.instance for b in snapshot.boxes)],
         "spent": [_total_json(t) for t in money.spent_total((b.instance for b in snapshot.boxes), now)],
         "accounts": [account_json(view, now) for view in snapshot.accounts],
+        "open_ends": [
+            {"box": end.box, "verb": end.verb, "since": end.since, "by_hand": end.by_hand}
+            for end in snapshot.open_ends
+        ],
     }
+
+
+def ends_elsewhere(snapshot: FleetSnapshot) -> Iterator[str]:
+    """What was begun on boxes that are not shown, and whose end nobody has seen: it may still bill."""
+    shown = {box.name for box in snapshot.boxes}
+    yield from (f"{end.box}: {end.text}" for end in snapshot.open_ends if end.box not in shown)
 
 
 def status_lines(snapshot: FleetSnapshot, now: float) -> Iterator[str]:

@@ -59,7 +59,7 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 async def _status(args: argparse.Namespace) -> int:
     from tui.fleet.account_report import account_lines
     from tui.fleet.paths import paths
-    from tui.fleet.report import exit_code, status_json, status_lines, status_table
+    from tui.fleet.report import ends_elsewhere, exit_code, status_json, status_lines, status_table
 
     snapshot, problems = await snapshot_of(paths(), args.names)
     for problem in problems:
@@ -73,7 +73,7 @@ async def _status(args: argparse.Namespace) -> int:
         told = status_lines if args.plain else status_table
         print("\n".join(told(snapshot, now)))
     if not args.json:
-        for line in account_lines(snapshot, now):
+        for line in (*account_lines(snapshot, now), *ends_elsewhere(snapshot)):
             print(line)
     return max(exit_code(snapshot), Exit.ATTENTION) if problems else exit_code(snapshot)
 
@@ -83,12 +83,13 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     from tui.fleet import settings
     from tui.fleet.fleet_source import FleetFile
     from tui.fleet.reducer import Rules, reduce
-    from tui.model.event import AccountSeen
+    from tui.model.event import AccountSeen, OpenEndsRead
     from tui.model.snapshot import FleetSnapshot
     from tui.verbs.accounting import sources
     from tui.verbs.wiring import dialer
     from tui.workers.accounts import look_once
     from tui.workers.once import look_at
+    from tui.workers.open_ends import open_ends
 
     fleet, problems = FleetFile(where).load()
     known = {i.name for i in fleet.instances}
@@ -104,7 +105,11 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     thresholds = settings.load(where.fleet_file).settings.thresholds
     rules = Rules(thresholds, period_s=60.0)  # one look: what it saw is the present
     seen = [AccountSeen(view) for view in await asking]
-    events = [replace(fleet, instances=chosen, runs=runs), *found, *seen]
+    try:
+        ends = open_ends(where)
+    except Failure as damaged:
+        ends, problems = (), (*problems, damaged)
+    events = [replace(fleet, instances=chosen, runs=runs), *found, *seen, OpenEndsRead(ends)]
     snapshot = reduce(FleetSnapshot(), events, time.time(), rules)
     if names:  # who asks for one box does not ask for what else there is
         snapshot = replace(snapshot, boxes=tuple(b for b in snapshot.boxes if not b.unwritten))

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tui.custody.by_hand import reminders
 from tui.custody.leftovers import Decision
 from tui.fleet import settings
 from tui.fleet.paths import Paths
@@ -26,8 +25,8 @@ from tui.model.command import (
 from tui.model.event import OpenEndsRead, TeardownChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
-from tui.model.teardown import OpenEnd
 from tui.workers.box import Dial
+from tui.workers.open_ends import open_ends
 from tui.workers.teardown import Patience, Teardown
 
 TeardownCommand: TypeAlias = (
@@ -132,8 +131,7 @@ class Teardowns:
 
     async def read_open_ends(self) -> None:
         """Tell what was begun and is not settled. Raises Failure: a journal is damaged."""
-        found = await asyncio.to_thread(reminders, self._where)
-        ends = tuple(OpenEnd(one.victim.name, one.verb, one.since, one.by_hand) for one in found)
+        ends = await asyncio.to_thread(open_ends, self._where)
         if ends != self._store.snapshot.open_ends:
             await self._store.put(OpenEndsRead(ends))
 
