@@ -15,7 +15,7 @@ from tui.fleet import entry_rules
 from tui.fleet.first_look import names_only
 from tui.fleet.preferences import Settings
 from tui.fleet.problems import BAD, WARNING
-from tui.fleet.settings import Loaded, check_instance, load
+from tui.fleet.settings import Loaded, check_instance, load, read
 from tui.model.failure import Failure
 from tui.model.instance import Endpoint
 
@@ -333,3 +333,42 @@ def test_rules_accept_nothing_that_ssh_or_a_shell_would_read_as_more_than_a_word
             continue
         assert not text.startswith("-") and text.isprintable()
         assert not set(text) & set(";|&$`<>\"'\\!*?(){}\n")
+
+
+def test_accounts_name_keys_and_hold_none() -> None:
+    text = """
+[accounts.work]
+platform = "runpod"
+key_env = "WORK_KEY"
+ignore = ["pod9"]
+
+[accounts.bad]
+platform = "runpod"
+api_key = "sk-123456"
+
+[instances.a]
+platform = "runpod"
+host = "h"
+account = "work"
+
+[instances.b]
+platform = "runpod"
+host = "h"
+account = "acct-77"
+"""
+    loaded = read(text)
+    (work,) = loaded.accounts
+    assert (work.name, work.platform, work.key_env, work.ask, work.ignore) == (
+        "work", "runpod", "WORK_KEY", True, ("pod9",)
+    )  # fmt: skip
+    a, b = loaded.instances
+    assert (a.asked_as, a.account) == ("work", None)
+    assert (b.asked_as, b.account) == (None, "acct-77")
+    (problem,) = loaded.problems
+    assert "api_key" in problem.what
+    assert "sk-123456" not in problem.line
+
+
+def test_asking_platforms_can_be_turned_off() -> None:
+    assert read("").settings.ask_platforms
+    assert not read("[settings]\nask_platforms = false\n").settings.ask_platforms

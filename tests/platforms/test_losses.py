@@ -217,7 +217,7 @@ def test_row_11_a_deletion_that_only_stops_is_no_deletion(platform: str, tmp_pat
 def test_row_12_a_stop_that_deletes_is_said_loudly(platform: str, tmp_path: Path) -> None:
     """ray#44544: the machine was deleted though it should be kept."""
     with account(platform) as rig:
-        rig.world.on_verb = lambda verb: rig.world.boxes.clear()
+        rig.world.on_verb = lambda verb: rig.world.boxes.__delitem__(rig.id)
         outcome = Scene(tmp_path, rig).stop()
     assert outcome.kind != "proven"
     assert "gone" in outcome.detail

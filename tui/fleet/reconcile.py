@@ -123,7 +123,7 @@ def match(instance: Instance, rented: Sequence[Rented]) -> Rented | None:
     here = [one for one in rented if one.platform == instance.platform]
     if instance.instance_id is not None:
         found = [one for one in here if one.id == instance.instance_id]
-        return next((one for one in found if one.account == instance.account), next(iter(found), None))
+        return next((one for one in found if one.account == instance.asked_as), next(iter(found), None))
     return next((one for one in here if one.endpoint and _same_end(instance.endpoint, one.endpoint)), None)
 
 
@@ -172,7 +172,7 @@ def _row(name: str, one: Rented, before: BoxView | None, views: dict[str, Accoun
         platform=one.platform,
         endpoint=one.endpoint or Endpoint("address not told"),
         instance_id=one.id,
-        account=one.account,
+        asked_as=one.account,
         currency=one.currency,
     )
     clock = _earliest(None, one, views)
@@ -292,8 +292,8 @@ def _never_listed(box: BoxView, accounts: Sequence[AccountView]) -> Iterator[Att
     """Not in its platform's lists: gone before rgt looked, or of an account that is not asked."""
     instance = box.written or box.instance
     asked = [view for view in accounts if view.platform == instance.platform]
-    if instance.account in {view.name for view in asked}:
-        asked = [view for view in asked if view.name == instance.account]
+    if instance.asked_as in {view.name for view in asked}:
+        asked = [view for view in asked if view.name == instance.asked_as]
     if not instance.instance_id or not asked:
         return
     covered = all(re.fullmatch(view.covers, instance.instance_id) for view in asked)

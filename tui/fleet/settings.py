@@ -6,7 +6,7 @@ A bad entry is left out and the rest works. The file is only read here; `tui.fle
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,8 +75,15 @@ def read(text: str, file: str = "fleet.toml") -> Loaded:
     instances = reader.instances()
     runs = reader.runs({i.name for i in instances})
     accounts = reader.accounts()
+    instances = tuple(_asked_as(instance, accounts) for instance in instances)
     reader.strangers()
     return Loaded(settings, instances, runs, reader.problems(), accounts)
+
+
+def _asked_as(instance: Instance, accounts: tuple[AccountSpec, ...]) -> Instance:
+    """A name of ``[accounts]`` says which key to ask with. Who that key belongs to is the platform's word."""
+    named = instance.account in {spec.name for spec in accounts}
+    return replace(instance, account=None, asked_as=instance.account) if named else instance
 
 
 def check_instance(name: str, entry: Mapping[str, Any]) -> Instance:

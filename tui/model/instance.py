@@ -39,6 +39,8 @@ class Instance:
         mounts: paths whose filesystems are always shown, besides those of the watched runs.
         price_per_hour: None when not known; shown as ``?``, never as 0.
         rented_at, ends_at: seconds since the epoch; when the meter started, when the contract ends.
+        account: whose it is, in the provider's own words.
+        asked_as: name of the ``[accounts]`` entry whose key asks about it; None: its platform's only one.
         simulated: what stand-in programs answer for on this box, such as ``GPU`` (demo only).
     """
 
@@ -55,6 +57,7 @@ class Instance:
     rented_at: float | None = None
     ends_at: float | None = None
     simulated: tuple[str, ...] = ()
+    asked_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

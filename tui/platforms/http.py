@@ -263,7 +263,7 @@ class Edge:
             return NotAllowed(
                 said,
                 means="The key is wrong, or expired. Nothing is known of the machine.",
-                do=f"Check the {title} key: `rgt doctor` says where rgt found it.",
+                do=f"Check the {title} key: `rgt status --json` says where it was found (key_from).",
                 code="not-allowed",
             )
         if status == 403:

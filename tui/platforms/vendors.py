@@ -111,7 +111,7 @@ def control(instance: Instance, written: Iterable[AccountSpec], finder: Finder) 
     if wrong := way.serves(instance.instance_id):
         return wrong
     of_platform = [spec for spec in specs(written) if spec.platform == instance.platform]
-    named = [spec for spec in of_platform if spec.name == instance.account]
+    named = [spec for spec in of_platform if spec.name == instance.asked_as]
     if not named and len(of_platform) > 1:
         names = ", ".join(spec.name for spec in of_platform)
         return f"does not say which account it belongs to; set its account to one of: {names}"
