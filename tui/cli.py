@@ -67,6 +67,8 @@ VERBS: dict[str, Verb] = {
     "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),
     "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),
+    "queue": Verb("queue", "run every cell of a job's matrix, split over boxes"),
+    "matrix": Verb("queue", "a queue's cells: what each box and the ledger say of each"),
     "resume": Verb("resume", "go on with a launched run: the identical plan, nothing else"),
     "drill": Verb("resume", "kill a run on purpose, start it again, and see whether it goes on"),
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),
