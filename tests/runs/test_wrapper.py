@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import resources
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
@@ -16,7 +20,7 @@ from tests.real import need
 from tui.box.local import LocalTransport
 from tui.model.job import Job
 from tui.runs.detach import lay_down
-from tui.runs.plan_files import Where, plan_files, wrapper, wrapper_name
+from tui.runs.plan_files import Where, plan_files, wrapper_name
 from tui.runs.truth import Truth, look
 
 SHELLS = ("dash", "busybox", "bash")
@@ -71,8 +75,10 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 def test_shellcheck_has_nothing_to_say() -> None:
     tool = need("shellcheck")["shellcheck"]
-    said = subprocess.run([tool, "-s", "sh", "-"], input=wrapper(), capture_output=True, timeout=60)
-    assert said.stdout == b""
+    for name in ("wrapper.sh", "tell.sh"):
+        text = resources.files("tui.runs").joinpath(name).read_bytes()
+        said = subprocess.run([tool, "-s", "sh", "-"], input=text, capture_output=True, timeout=60)
+        assert said.stdout == b""
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -204,3 +210,35 @@ async def test_the_end_is_told_by_the_box_and_a_failed_word_changes_nothing(
     again = await begin("dash")
     assert again.wait() == 1
     assert "reason failed" in (tmp_path / "told").read_text()
+
+
+@pytest.mark.parametrize(("kind", "key"), [("slack", "text"), ("feishu", "content"), ("text", None)])
+async def test_the_box_itself_tells_of_the_end(
+    begin: Begin, tmp_path: Path, kind: str, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("curl")
+    heard: list[tuple[str, bytes]] = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Listener)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HOOK", f"http://127.0.0.1:{server.server_port}/secret-path")
+    try:
+        one = await begin("dash", run=["false"], secrets=["HOOK"], notify={"url_env": "HOOK", "kind": kind})
+        assert one.wait() == 1
+    finally:
+        server.shutdown()
+        server.server_close()
+    path, body = heard[0]
+    assert path == "/secret-path"
+    assert b"r-1 failed, status 1, attempt 1" in body
+    assert key is None or key in json.loads(body)
+    assert b"secret-path" not in b"".join(p.read_bytes() for p in one.run.rglob("*") if p.is_file())

@@ -172,9 +172,15 @@ class Seeds(Frozen):
 
 
 class Notify(Frozen):
-    """The run tells of its end from the box itself. `url_env` names the secret that holds the address."""
+    """The run tells of its end from the box itself.
+
+    Attributes:
+        url_env: names the secret that holds the address.
+        kind: the form in which that address wants it.
+    """
 
     url_env: EnvName
+    kind: Literal["text", "slack", "feishu", "dingtalk"] = "text"
 
 
 class Job(Frozen):

@@ -70,6 +70,10 @@ def plan_files(
         files[f"{PLAN}/secrets"] = _line(secrets_file)
     if code:
         files[f"{PLAN}/code"] = _line(code)
+    if job.notify:
+        files[f"{PLAN}/tell.sh"] = resources.files("tui.runs").joinpath("tell.sh").read_bytes()
+        told = ("sh", f"{PLAN}/tell.sh", job.notify.url_env, job.notify.kind)
+        files[f"{PLAN}/after"] = "".join(f"{word}\n" for word in told).encode()
     for number, stage in enumerate(job.chain(), start=1):
         files |= _stage(f"{PLAN}/stages/{number:02}-{stage.name}", stage, job, where, SOURCE if code else ".")
     files[f"{PLAN}/id"] = _line(digest(files))
