@@ -18,10 +18,11 @@ from tui.model.event import Diagnosed, LadderMade, Looked, Notice
 from tui.model.instance import Link, LinkState
 from tui.model.log import LogBatch
 from tui.model.look import LookAnswer
+from tui.model.reading import Reading
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, RunView
 from tui.model.text import LogText, SafeText
-from tui.workers.evidence import digest_of, known_of, said_of
+from tui.workers.evidence import diagnosed, digest_of, known_of, said_of
 from tui.workers.triage import SETTLE_S, Triager, kept_of, load_rules, subjects_of, troubles
 
 
@@ -169,6 +170,23 @@ def test_old_answers_are_no_evidence_and_a_broken_link_speaks() -> None:
     down = Link(LinkState.REFUSED, NOW, SafeText("Permission denied (publickey)."))
     found = said_of(replace(box(), looks=(old, new), link=down), NOW)
     assert [(one.kind, one.source) for one in found] == [("disk", "shm"), ("ssh", "ssh")]
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "classes"), [("T", "stalled", ["proc_stuck"]), ("R", "running", [])]
+)
+def test_a_process_stopped_by_a_signal_is_stuck_however_busy_its_card_looks(
+    tmp_path: Path, state: str, outcome: str, classes: list[str]
+) -> None:
+    found = box()
+    assert found.telemetry is not None
+    (truth,) = found.telemetry.runs
+    assert truth.process is not None
+    stopped = replace(truth, process=replace(truth.process, state=state))
+    calm = replace(found.telemetry, runs=(stopped,), filesystems=Reading())
+    told = diagnosed(load_rules(tmp_path), replace(found, telemetry=calm), run(), None, log_at=None, at=NOW)
+    assert told.diagnosis.outcome == outcome
+    assert [one.cls for one in told.diagnosis.incidents if one.severity != "info"] == classes
 
 
 def test_what_the_runs_need_is_kept_and_looks_know_their_subjects() -> None:

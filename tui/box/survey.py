@@ -111,7 +111,7 @@ for p in /proc/[0-9]*; do
   grep -F " ${mount%/}/" "$p/maps" 2>/dev/null | sed 's:^[^/]*::' | sort -u | head -n 60 |
     while IFS= read -r at; do say O "$pid" "$at"; done
 done
-[ "$unread" = 0 ] || say U "$unread processes could not be read, so what they use is not known"
+[ "$unread" = 0 ] || say U "processes that could not be read: $unread; what they use is not known"
 say E
 """
 

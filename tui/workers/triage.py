@@ -70,8 +70,8 @@ class Triager:
         try:
             while True:
                 await asyncio.sleep(LOOK_S)
-                for target in self._turned_bad(self._store.snapshot, self._store.clock()):
-                    await self._diagnose(*target)
+                for box, run in self._turned_bad(self._store.snapshot, self._store.clock()):
+                    await self.handle(Diagnose(box, run))
         finally:
             for errand in self._errands:
                 errand.cancel()
@@ -100,6 +100,7 @@ class Triager:
         except Exception as fault:  # noqa: BLE001 - a task of its own: nobody else would ever hear of it
             text = f"Triage of {command.run or command.box} failed ({type(fault).__name__}: {fault})."
             await self._store.put(Notice(safe(text, 300), "attention", command.box))
+            self._seen.pop((command.box, command.run), None)  # what turned bad is looked at once more
         finally:
             self._under_way.discard(command)
 
