@@ -283,8 +283,8 @@ def _endpoint(ssh: _Ssh | None) -> Endpoint | None:
     """The pod's own sshd where it is published; else the proxy, which gives a shell and nothing else."""
     for end, proxied in ((ssh.direct, False), (ssh.proxy, True)) if ssh else ():
         host = host_of(end.host) if end else None
-        if end is not None and host is not None:
-            return Endpoint(host, end.port or 22, user_of(end.username) or "root", proxied=proxied)
+        if end is not None and host is not None and end.port is not None:
+            return Endpoint(host, end.port, user_of(end.username) or "root", proxied=proxied)
     return None
 
 
