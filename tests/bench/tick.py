@@ -18,6 +18,7 @@ from tui.box.probe.plan import ProbeRequest
 from tui.box.trust import TrustStore
 from tui.model.instance import Endpoint, Instance
 from tui.workers.box import Pace
+from tui.workers.rhythm import LEARNING, Rhythm
 
 COMMAND = (
     "df -P /; df -iP /; cat /proc/loadavg /proc/meminfo /sys/fs/cgroup/memory.max "
@@ -34,14 +35,18 @@ def rows(bench: Bench) -> Iterator[Row]:
     rounds, looks = (1, 30) if bench.quick else (4, 60)
     with bench.sshd() as server:
         taken = asyncio.run(_measured(server, bench.new_folder(), rounds, looks))
-    new, plain, usual = (1000 * median(taken[name]) for name in ("new", "plain", "usual"))
+    new, plain, usual, urgent = (1000 * median(taken[name]) for name in ("new", "plain", "usual", "urgent"))
     yield beside(
         "box CPU of a plain tick (peer: new ssh per look)", plain, new, "ms", most=1 / 15, digits=2,
         note="CPU of sshd and all its descendants; the peer runs df twice, cat and ps",
     )  # fmt: skip
     yield beside(
         "box CPU of a tick, average of the usual cadence", usual, new, "ms", most=1 / 15, digits=2,
-        note="every 5th tick looks at mounts, files, sessions; every 15th at processes and for runs to adopt",
+        note="every 15th tick looks at mounts, files, sessions; every 60th at processes and runs to adopt",
+    )  # fmt: skip
+    yield beside(
+        "the same where a disk is near its limit or the operator looks", urgent, new, "ms", digits=2,
+        note="every 5th tick and every 15th",
     )  # fmt: skip
 
 
@@ -53,7 +58,7 @@ async def _measured(server: Sshd, folder: Path, rounds: int, looks: int) -> dict
     transport = await connector.connect(
         Instance("box", "ssh", endpoint, host_key=server.host_key_fingerprint)
     )
-    probe, pace = Probe(transport), Pace()
+    probe = Probe(transport)
     await probe.tick(ProbeRequest(), candidates=True, xid=True)
 
     async def new(count: int) -> None:
@@ -66,20 +71,31 @@ async def _measured(server: Sshd, folder: Path, rounds: int, looks: int) -> dict
         for _ in range(count):
             await probe.tick(ProbeRequest(), gpus=False, filesystems=False)
 
-    async def usual(count: int) -> None:
-        for tick in range(count):
-            await probe.tick(
-                ProbeRequest(),
-                gpus=tick % pace.filesystems_every == 0,  # as a box without cards is asked for them
-                filesystems=tick % pace.filesystems_every == 0,
-                candidates=tick % pace.candidates_every == 0,
-                xid=tick % pace.candidates_every == 0,
-                processes=tick % pace.candidates_every == 0,
-            )
+    def in_rhythm(*, urgent: bool) -> Looks:
+        rhythm = Rhythm(Pace())
+        for _ in range(LEARNING * Pace().filesystems_quiet):
+            rhythm.next(urgent=urgent, viewed=False, cards=False)
+
+        async def usual(count: int) -> None:
+            for _ in range(count):
+                parts, _cadence = rhythm.next(urgent=urgent, viewed=False, cards=False)
+                await probe.tick(
+                    ProbeRequest(),
+                    gpus=parts.gpus,
+                    filesystems=parts.filesystems,
+                    candidates=parts.candidates,
+                    xid=parts.xid,
+                    processes=parts.processes,
+                )
+
+        return usual
 
     kinds: dict[str, tuple[Looks, int]] = {
-        "new": (new, looks // 6), "plain": (plain, 5 * looks), "usual": (usual, looks)
-    }  # fmt: skip
+        "new": (new, looks // 6),
+        "plain": (plain, 5 * looks),
+        "usual": (in_rhythm(urgent=False), looks),
+        "urgent": (in_rhythm(urgent=True), looks),  # 60 looks are a whole round of either
+    }
     taken: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(rounds):
         for name, (work, count) in kinds.items():

@@ -292,7 +292,11 @@ async def test_finds_a_run_that_nobody_told_of(shell: str, tmp_path: Path) -> No
     )
     with (tmp_path / "train log.txt").open("wb") as log:
         child = subprocess.Popen(
-            [sys.executable, "-u", "train.py", "--api-key", "hunter2"], cwd=tmp_path, stdout=log, stderr=log
+            [sys.executable, "-u", "train.py", "--api-key", "hunter2"],
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # what this process starts in its own group is its own, and no run
         )
     try:
         while not (tmp_path / "metrics.jsonl").exists():
@@ -355,7 +359,7 @@ async def test_where_all_tools_are_busybox(alpine: dict[str, str], tmp_path: Pat
     work.mkdir()
     (work / "t.py").write_text("import time\nopen('a b.pt', 'wb').write(b'x' * 7)\ntime.sleep(60)\n")
     with (work / "log one").open("wb") as log:
-        child = subprocess.Popen([sys.executable, "t.py"], cwd=work, stdout=log)
+        child = subprocess.Popen([sys.executable, "t.py"], cwd=work, stdout=log, start_new_session=True)
     run = RunSpec("r", "b", log=str(work / "log one"), checkpoints=f"{tmp_path}/**/*.pt", pid=child.pid)
     request = ProbeRequest((run,), (str(place),))
     try:

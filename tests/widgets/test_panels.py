@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures import run_fixture as fixture
-from tui.model.reading import known, unknown
+from tui.model.reading import Source, known, unknown
 from tui.model.snapshot import BoxView, Sample
-from tui.model.telemetry import Filesystem, Gpu, Memory, Telemetry
+from tui.model.telemetry import Cadence, Filesystem, Gpu, Memory, Telemetry
 from tui.model.text import SafeText, safe
-from tui.widgets.checkpoint_panel import checkpoint_lines, checkpoint_summary
+from tui.widgets.checkpoint_panel import CheckpointPanel, checkpoint_lines, checkpoint_summary
 from tui.widgets.curve import curve_lines, spread
-from tui.widgets.disk_panel import disk_lines, disk_summary
+from tui.widgets.disk_panel import DiskPanel, disk_lines, disk_summary
 from tui.widgets.figures import NA, compact, pair, percent, size
 from tui.widgets.gauge import gauge
 from tui.widgets.glyphs import ASCII, UNICODE
-from tui.widgets.gpu_panel import gpu_lines, gpu_summary
+from tui.widgets.gpu_panel import GpuPanel, gpu_lines, gpu_summary
 from tui.widgets.lines import Line, clip, length
 from tui.widgets.memory_panel import memory_lines, memory_summary
-from tui.widgets.panel import Sight, apart, packed
+from tui.widgets.panel import Panel, Sight, apart, packed
 from tui.widgets.process_panel import process_lines
 from tui.widgets.run_head import head_lines
 from tui.widgets.strip import columns, history
@@ -198,6 +198,44 @@ def test_the_runs_process_comes_first_and_a_stuck_one_says_so() -> None:
     assert styles(lines, "python train.py --config") == {"strong"}
     assert "waits on disk" in text(lines)
     assert "70.7 GiB" in text([lines[1]])
+
+
+@pytest.mark.parametrize(
+    ("panel", "age", "word"),
+    [
+        (CheckpointPanel, 12.0, "live"),  # asked every 10 s where nobody says otherwise
+        (CheckpointPanel, 45.0, "stale 30s"),
+        (DiskPanel, 45.0, "stale 30s"),
+        (GpuPanel, 14.0, "stale 10s"),
+    ],
+)
+def test_a_value_is_old_when_its_next_look_is_overdue(panel: type[Panel], age: float, word: str) -> None:
+    assert panel().word(aged(age))[0] == word
+
+
+def test_a_slower_cadence_makes_nothing_stale_unless_the_box_is_silent() -> None:
+    quiet = Cadence(slow_s=30.0)
+    assert DiskPanel().word(aged(45.0, cadence=quiet))[0] == "live"
+    assert DiskPanel().word(aged(100.0, cadence=quiet))[0] == "stale 1m"
+    assert DiskPanel().word(aged(45.0, heard=45.0, cadence=quiet))[0] == "stale 30s"
+
+
+def aged(age: float, *, heard: float = 1.0, cadence: Cadence = Cadence()) -> Sight:  # noqa: B008 - frozen
+    """Everything dear was read `age` seconds ago, and the box answered `heard` seconds ago."""
+    seen = sight()
+    assert seen.box is not None and seen.box.telemetry is not None and seen.run is not None
+    told, truth = seen.box.telemetry, seen.run.truth
+    assert truth is not None
+    then = Source(SafeText("x"), seen.now - age)
+    told = replace(
+        told,
+        taken_at=seen.now - heard,
+        filesystems=replace(told.filesystems, source=then),
+        gpus=replace(told.gpus, source=then),
+        cadence=cadence,
+    )
+    run = replace(seen.run, truth=replace(truth, checkpoints=replace(truth.checkpoints, source=then)))
+    return replace(seen, box=replace(seen.box, telemetry=told), run=run)
 
 
 def test_a_curve_says_its_scale_and_counts_what_is_no_number() -> None:

@@ -173,4 +173,4 @@ async def test_a_box_without_cards_is_asked_for_them_seldom(
     worker = worker_with([*[bare] * 6, carded, carded, carded])
     await run_for(worker, store)
     asked = [one["gpus"] for one in box_module.Probe.sections]  # type: ignore[attr-defined]
-    assert asked[:9] == [True, False, False, False, False, True, False, False, True]
+    assert asked[:9] == [True, False, False, False, False, True, False, True, False]

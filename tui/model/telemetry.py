@@ -206,6 +206,21 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Cadence:
+    """Seconds between two looks at the dearer parts, as the box is asked now; None where nobody says.
+
+    Attributes:
+        slow_s: mounts, the runs' files, sessions.
+        seldom_s: runs to adopt, the kernel's lines.
+    """
+
+    gpus_s: float | None = None
+    slow_s: float | None = None
+    processes_s: float | None = None
+    seldom_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Telemetry:
     """One probe of one box.
 
@@ -229,6 +244,7 @@ class Telemetry:
     xid: Reading[tuple[SafeText, ...]] = Reading()  # kernel lines, newest last
     candidates: Reading[tuple[Candidate, ...]] = Reading()
     runs: tuple[RunTruth, ...] = ()
+    cadence: Cadence = Cadence()
 
 
 def unowned_vram_mib(gpu: Gpu, processes: tuple[GpuProcess, ...]) -> float | None:

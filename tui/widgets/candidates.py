@@ -17,7 +17,7 @@ class CandidatePanel(Panel):
 
     TITLE = "not watched yet"
     MEANING = "Processes and sessions that look like a training run and are not watched."
-    PERIODS = 15.0
+    PART, PERIODS = "seldom", 15.0
 
     def wanted(self, sight: Sight) -> bool:
         found = sight.telemetry.candidates.value if sight.telemetry else None

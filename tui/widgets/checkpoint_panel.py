@@ -24,6 +24,7 @@ class CheckpointPanel(Panel):
 
     TITLE = "checkpoints"
     MEANING = "Files that the run's pattern matches; ages by the box's clock."
+    PART, PERIODS = "slow", 5.0
 
     def wanted(self, sight: Sight) -> bool:
         return sight.run is not None

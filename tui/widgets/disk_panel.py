@@ -25,7 +25,7 @@ class DiskPanel(Panel):
 
     TITLE = "disks"
     MEANING = "Bytes and inodes of each watched mount, and how fast they grew while rgt looked."
-    PERIODS = 5.0
+    PART, PERIODS = "slow", 5.0
 
     def reading(self, sight: Sight) -> Reading[Any] | None:
         return sight.telemetry.filesystems if sight.telemetry else None

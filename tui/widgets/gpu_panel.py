@@ -28,7 +28,7 @@ class GpuPanel(Panel):
 
     TITLE = "GPU"
     MEANING = "Utilisation and memory as the driver tells them; the strip runs from 0 to 100 %."
-    PERIODS = 2.0
+    PART, PERIODS = "gpus", 2.0
 
     def reading(self, sight: Sight) -> Reading[Any] | None:
         return sight.telemetry.gpus if sight.telemetry else None

@@ -110,8 +110,10 @@ class Panel(Lines, can_focus=True):
     TITLE: ClassVar[str] = ""
     MEANING: ClassVar[str] = ""
     """What its values are, in a sentence, for *explain*."""
+    PART: ClassVar[str] = ""
+    """Which of the dearer parts it shows, by the names of `Cadence`; empty for what every probe tells."""
     PERIODS: ClassVar[float] = 1.0
-    """Probe periods between two looks at what this panel shows; dearer sections are asked less often."""
+    """Probe periods between two looks at that part, where the telemetry doesn't say."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -148,9 +150,17 @@ class Panel(Lines, can_focus=True):
         taken = sight.taken(reading)
         if taken is None:
             return ("not known", "dim")
-        period = sight.period_s * self.PERIODS
+        period = self.period(sight)
         age = age_word(taken, sight.now, period)
         return (f"stale {age}", "attention") if is_stale(taken, sight.now, period) else (age, "dim")
+
+    def period(self, sight: Sight) -> float:
+        """Seconds between two looks at what it shows: a value is old only when the next one is overdue."""
+        telemetry = sight.telemetry
+        if telemetry is None or is_stale(telemetry.taken_at, sight.now, sight.period_s):
+            return sight.period_s  # nothing comes any more, so nothing is merely waited for
+        told = getattr(telemetry.cadence, f"{self.PART}_s") if self.PART else None
+        return sight.period_s * self.PERIODS if told is None else float(told)
 
     def draw(self) -> None:
         """Bring the lines up to date."""

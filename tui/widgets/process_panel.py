@@ -22,6 +22,7 @@ class ProcessPanel(Panel):
 
     TITLE = "processes"
     MEANING = "The heaviest processes of ours on the box."
+    PART, PERIODS = "processes", 5.0
 
     def reading(self, sight: Sight) -> Reading[Any] | None:
         return sight.telemetry.processes if sight.telemetry else None

@@ -21,6 +21,7 @@ from tui.model.run import RunSpec
 from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText, safe
 from tui.workers.link import BoxLink
+from tui.workers.rhythm import Rhythm, presses
 
 
 class Forward(Protocol):
@@ -50,12 +51,17 @@ Dial = Callable[[Instance], Awaitable[BoxTransport]]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a box is asked. Seconds between ticks, and every how many ticks the dearer sections come."""
+    """How often a box is asked. Seconds between ticks, and every how many ticks the dearer sections come.
+
+    The `quiet` ones hold where nothing presses and nobody looks; see `Rhythm`.
+    """
 
     period_s: float = 2.0
     gpus_every: int = 2
     filesystems_every: int = 5
+    filesystems_quiet: int = 15
     candidates_every: int = 15
+    candidates_quiet: int = 60
     wake_deadline_s: float = 3.0
 
 
@@ -88,6 +94,7 @@ class BoxWorker:
         self._runs = runs
         self._pace = pace
         self._backoff = backoff
+        self._rhythm = Rhythm(pace)
         self._probe_now = asyncio.Event()
         self._retry_now = asyncio.Event()
         self._asleep = False
@@ -100,7 +107,8 @@ class BoxWorker:
         self._trials: set[asyncio.Task[None]] = set()
 
     def probe_now(self) -> None:
-        """Do not wait for the next tick."""
+        """Do not wait for the next tick, and ask for everything in it."""
+        self._rhythm.hurry()
         self._probe_now.set()
 
     def retry_now(self) -> None:
@@ -168,34 +176,33 @@ class BoxWorker:
     async def _watch(self, transport: BoxTransport) -> None:
         """Probe until the link is lost."""
         probe = Probe(transport, clock=self._store.clock)
-        tick = 0
+        self._rhythm = Rhythm(self._pace)
         try:
             while True:
                 if self._asleep and not await transport.alive(self._pace.wake_deadline_s):
                     raise LinkLost("No answer after this computer slept; the link is taken as dead.")
                 self._asleep = False
-                took = await self._tick(probe, tick)
-                tick += 1
+                took = await self._tick(probe)
                 await self._pause(max(self._pace.period_s - took, self._pace.period_s / 4))
         finally:
             await probe.close()
 
-    async def _tick(self, probe: Probe, tick: int) -> float:
+    async def _tick(self, probe: Probe) -> float:
         """One probe; returns how long it took. A late answer is said and does not end the link by itself."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        pace = self._pace
+        urgent = presses(self._store.snapshot.box(self.instance.name))
+        parts, cadence = self._rhythm.next(urgent=urgent, viewed=self.viewed, cards=self._cards)
         runs = tuple(self._identified(spec) for spec in self._runs())
         request = ProbeRequest(runs=runs, mounts=self.instance.mounts)
-        slow = tick % pace.filesystems_every == 0
         try:
             telemetry = await probe.tick(
                 request,
-                gpus=(self.viewed or tick % pace.gpus_every == 0) if self._cards else slow,
-                filesystems=slow,
-                candidates=tick % pace.candidates_every == 0,
-                xid=tick % pace.candidates_every == 0,
-                processes=(slow and self.viewed) or tick % pace.candidates_every == 0,
+                gpus=parts.gpus,
+                filesystems=parts.filesystems,
+                candidates=parts.candidates,
+                xid=parts.xid,
+                processes=parts.processes,
             )
         except (LinkLost, CommandRefused):
             raise
@@ -211,7 +218,7 @@ class BoxWorker:
                 await self._say(LinkState.LIVE, SafeText(""))
             self._remember(telemetry)
             self._cards = bool(telemetry.gpus.value)
-            await self._store.put(TelemetryTaken(self.instance.name, telemetry))
+            await self._store.put(TelemetryTaken(self.instance.name, replace(telemetry, cadence=cadence)))
         return loop.time() - started
 
     def _remember(self, telemetry: Telemetry) -> None:

@@ -186,6 +186,8 @@ jobs_of_slurm() { say slurm squeue -h -u "$user" -o '%i|%T|%j'; }
 
 smi() { ${limiter:+$limiter -s KILL 60} nvidia-smi "$@"; }
 
+carded() { command -v nvidia-smi || command -v rocm-smi || command -v amd-smi; } >/dev/null
+
 gpus() {
   if command -v nvidia-smi >/dev/null; then
     case $asked in '') set -- "$fields_event" "$fields_throttle" "$fields_plain" ;; *) set -- "$asked" ;; esac

@@ -127,6 +127,8 @@ nearby() {
 
 # kids ENTRIES...: start the small children that this tick asks for.
 kids() {
+  # Without a tool there is nothing to wait for, so no child is started: this shell looks for device files.
+  [ -z "$cards" ] || ! may gpu || kid gpu gpus
   case $f in *s*)
     if may tmux; then kid tmux sessions & fi
     if [ -n "$slurm" ] && may slurm; then kid slurm jobs_of_slurm & fi ;;
@@ -148,7 +150,7 @@ tick() {
   case $f in *h*) slow; section date "$(date +%s.%N)" ;; esac
   quick "$@"
   todo=; slurm=
-  case $f in *g*) todo="gpu:gpus " ;; esac
+  cards=; case $f in *g*) if carded; then todo="gpu:gpus "; else cards=none; fi ;; esac
   case $f in *x*) todo="${todo}xid:kernel_log " ;; esac
   case $f in *[pc]*) todo="${todo}procs:processes " ;; esac
   case $f in *s*) now; [ $((NOW - slurm_at)) -lt 60 ] || ! command -v squeue >/dev/null || { slurm=1; slurm_at=$NOW; } ;; esac
