@@ -109,10 +109,10 @@ async def test_bytes_that_a_cut_took_are_missed_although_the_exit_code_came(sshd
     box = await desk.connector().connect(instance(sshd))
     channel = await box.open(Script("head -c 1500000 /dev/zero", why="a megabyte"))
     end = time.monotonic() + 10
-    while channel.exit is None:
+    while (ended := channel.exit) is None:
         assert time.monotonic() < end, "the exit code never came"
         await asyncio.sleep(0.02)
-    assert channel.exit == 0
+    assert ended == 0
     sshd.kill_sessions()
     await asyncio.wait_for(box.wait_closed(), 5)
     got = 0
