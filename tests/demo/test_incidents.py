@@ -102,7 +102,7 @@ def test_a_fault_is_read_on_screen_with_one_key(fleet: DemoFleet) -> None:
         pane.keys("Enter")
         screen = pane.wait_for(r"(?s)triage: greedy-a6000.*RAM.*do next", 40)
         assert "dead" in screen
-        assert "Killed process" in screen
+        assert "Memory cgroup out of memory" in screen
         pane.keys("Escape")
         pane.keys("C-q")
         pane.wait_for(r"EXIT=0")
