@@ -29,6 +29,7 @@ class PhraseInput(Input):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(compact=True, select_on_focus=False, id="typed")
+        self.cursor_blink = False
         self._clock = clock
         self._quiet_at = 0.0
         self._submitting: Timer | None = None
@@ -106,9 +107,6 @@ class PhraseLine(Vertical):
     def compose(self) -> ComposeResult:
         yield Lines(id="wanted")
         yield PhraseInput()
-
-    def on_mount(self) -> None:
-        self.field.cursor_blink = False
 
     @property
     def field(self) -> PhraseInput:

@@ -201,10 +201,8 @@ class TeardownScreen(View):
         how = "type" if line.is_open else f"{self.key_of('type_phrase')}, then type"
         if view.question == "word":
             done = "stopped" if view.verb == "stop" else "gone"
-            return [
-                (f"   what does the console show?  {how} ", "dim"),
-                (f"{done}, there or unsure", "strong"),
-            ]
+            words: Span = (f"{done}, there or unsure", "strong")
+            return [(f"   {how} ", "dim"), words, (": what the console shows", "dim")]
         return [(f"   {how} ", "dim"), (str(view.phrase.text) if view.phrase else "", "strong")]
 
     @property
