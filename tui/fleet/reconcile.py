@@ -228,7 +228,7 @@ def balance_clock(view: AccountView) -> DangerClock | None:
     if runway is None or view.told_at is None:
         return None
     at = (view.told_at + runway) // 60 * 60
-    return DangerClock(SafeText("balance used up"), at, view.balance_kills)
+    return DangerClock(SafeText("balance used up"), at, view.balance_takes)
 
 
 # --- attention ----------------------------------------------------------------------------------------------

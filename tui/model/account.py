@@ -82,7 +82,7 @@ class AccountView:
         source: where the key was found.
         covers: pattern of the ids that its list can have.
         lists: complete lists in a row, the first of them at `lists_since`.
-        balance_kills: what its platform does when nothing is left, in words.
+        balance_kills: what its platform does when nothing is left, in words; `balance_takes` is what is lost.
     """
 
     name: str
@@ -98,6 +98,7 @@ class AccountView:
     balance_why: SafeText = SafeText("")
     per_hour: float | None = None
     balance_kills: SafeText = SafeText("")
+    balance_takes: SafeText = SafeText("")
     covers: str = ".*"
     lists: int = 0
     lists_since: float | None = None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tui.fleet.platform_facts import PlatformFacts, next_clock
+from tui.fleet.platform_facts import ClockFact, PlatformFacts, next_clock
 from tui.model.account import AccountView, Rented
 from tui.model.custody import Victim
 from tui.model.failure import Failure
@@ -36,7 +36,8 @@ async def look(
         source=safe(account.source, 120),
         asked_at=clock(),
         covers=autodl.PRO_ID if spec.platform == "autodl" else ".*",
-        balance_kills=_kills(facts.get(spec.platform)),
+        balance_kills=_at_zero(facts.get(spec.platform), lambda clock: clock.text),
+        balance_takes=_at_zero(facts.get(spec.platform), lambda clock: clock.destroys),
     )
     try:
         async with asyncio.timeout(call_s):
@@ -141,7 +142,7 @@ def _clock(machine: Machine, platform: str, facts: PlatformFacts | None) -> Dang
     return next_clock(facts, as_ours, stopped_at=machine.stopped_at)
 
 
-def _kills(facts: PlatformFacts | None) -> SafeText:
-    """What the platform does when the balance is used up."""
-    found = [clock for clock in (facts.clocks if facts else ()) if clock.trigger == "balance"]
-    return safe("; ".join(clock.text for clock in found), 300)
+def _at_zero(facts: PlatformFacts | None, word: Callable[[ClockFact], str]) -> SafeText:
+    """What the platform does, or what is lost, when the balance is used up."""
+    found = [word(clock) for clock in (facts.clocks if facts else ()) if clock.trigger == "balance"]
+    return safe("; ".join(dict.fromkeys(filter(None, found))), 300)
