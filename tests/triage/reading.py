@@ -42,7 +42,9 @@ class Case:
     @property
     def text(self) -> str:
         joined = "\n".join(self.lines)
-        return joined.replace("\\r", "\r").replace("\\e", "\x1b").replace("\\0", "\0") + ("\n" if joined else "")
+        return joined.replace("\\r", "\r").replace("\\e", "\x1b").replace("\\0", "\0") + (
+            "\n" if joined else ""
+        )
 
     @property
     def wanted(self) -> str | None:

@@ -33,7 +33,7 @@ _SAID = {
 _WORD = "(?P<said>" + "|".join(sorted(map(re.escape, _SAID), key=len, reverse=True)) + ")"
 
 _SHELL = re.compile(
-    rf"(?i)^(?:\S+: (?:line \d+|第 ?\d+ ?行)[:：] *(?P<pid>\d+) +{_WORD}\b|\S+: (?:line \d+"
+    rf"(?i)^(?:\S+: (?:(?:line|Zeile|ligne|línea|linea|linha|строка) \d+|第? ?\d+ ?行) ?[:：] *(?P<pid>\d+) +{_WORD}\b|\S+: (?:line \d+"
     rf"|第 ?\d+ ?行)[:：] *(?P<pid2>\d+) +{_WORD.replace('said', 'said2')})"
 )
 _JOB = re.compile(
@@ -216,7 +216,19 @@ def _signal(head: str) -> tuple[int, int | None, int | None] | None:
     return None
 
 
+def _rank(one: Ended, others: set[str]) -> int | None:
+    """How much an ending says: SIGABRT is how C++ reports an error, and launchers end the rest by SIGTERM."""
+    if one.how == FAILED:
+        return 24 if one.root else 22
+    if one.signal == 6:
+        return 24
+    if one.how == TERMINATED and others != {TERMINATED}:
+        return 15
+    return 60 if one.root else None
+
+
 def _hits(view: View, how: str) -> Iterator[Hit]:
+    others = {one.how for one in endings(view)}
     for one in endings(view):
         if one.how != how:
             continue
@@ -224,12 +236,7 @@ def _hits(view: View, how: str) -> Iterator[Hit]:
             "signal": one.signal, "exit_code": one.code, "pid": one.pid, "rank": one.rank, "node": one.node,
         }  # fmt: skip
         facts = {name: value for name, value in facts.items() if value is not None}
-        rank = None
-        if how == FAILED and not one.root:
-            rank = 22
-        elif one.root:
-            rank = 60 if how != FAILED else 24
-        yield Hit(one.at, facts=facts, rank=rank)
+        yield Hit(one.at, facts=facts, rank=_rank(one, others))
     status = by_code(view.rc) if view.rc is not None and view.kind == "shell" else None
     if status and status[0] == how and not any(one.how == how for one in endings(view)):
         code: dict[str, Fact] = {"exit_code": view.rc}

@@ -21,7 +21,7 @@ _NAMED = re.compile(
     r"(?i)(?<![\w])(?:(?:val|valid|validation|eval|test)[ _/](?:\w+[_/])?(?:acc(?:uracy)?|f1|dice|iou"
     r"|miou|map|precision|recall|em"
     r"|bleu|auc)\w*|(?:bbox_|segm_|coco/bbox_)?mAP(?:_?50(?:[-:_]95)?)?|mIoU"
-    r"|Average Precision +\(AP\)[^=]*maxDets=(?:100|all|[\d ]+)[^=]*)"
+    r"|Average Precision +\(AP\) @\[.{0,40}area= *all.{0,40}\] *)"
     r"['\"]?\s*[:=]\s*(?P<value>-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 )
 _DICE = re.compile(r"Pseudo dice \[(?P<values>[^\]]+)\]")

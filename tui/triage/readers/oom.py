@@ -126,7 +126,7 @@ def read_refusal(text: str) -> Refused:
 def _hits(view: View, *, held: bool) -> Iterator[Hit]:
     for index, one in enumerate(view.rows):
         match = _TORCH.search(one.text) or _PADDLE.search(one.text)
-        if match is None:
+        if match is None or view.quoted(index, match.start()):
             continue
         refused = read_refusal(one.text[match.start() :])
         told = refused.tried is not None or refused.total is not None

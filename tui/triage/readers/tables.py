@@ -30,7 +30,9 @@ _ENOSPC = re.compile(
     r"|not enough (?:free )?(?:disk )?space (?:on|in|to|available)|not enough space on (?:the )?disk"
     r"|Disk quota and no space|insufficient disk space"
 )
-_ERRNO = re.compile(r"(?i)No space left|Errno 28|ENOSPC|设备上没有空间|Speicherplatz|Aucun espace|No queda espacio")
+_ERRNO = re.compile(
+    r"(?i)No space left|Errno 28|ENOSPC|设备上没有空间|Speicherplatz|Aucun espace|No queda espacio"
+)
 _HARMLESS = re.compile(
     r"(?i)disk_?full[_ ]?(?:check|warn|thresh|handler|policy)|on_enospc|if (?:the )?disk|when disk"
     r"|0 errors|warn(?:ing)? if"

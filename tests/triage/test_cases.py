@@ -1,0 +1,42 @@
+"""Every class by what programs print, and by what looks alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.triage import reading
+from tests.triage.reading import Case
+from tui.triage.catalog import load
+
+CASES = list(reading.cases())
+CLASSES = frozenset(
+    entry.id for entry in load().entries.values() if entry.diagnoses and not entry.id.startswith("x_")
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.cls} {case.name}")
+def test_a_case_gets_its_class_and_nothing_else(case: Case) -> None:
+    found = reading.judged(case)
+    assert reading.first(found) == case.wanted, [(i.cls, i.evidence) for i in found.incidents]
+
+
+def test_every_class_has_a_case_that_is_found_and_one_that_only_looks_like_it() -> None:
+    found = {case.cls for case in CASES if case.sign == "+"}
+    alike = {case.cls for case in CASES if case.sign == "-"}
+    assert found >= CLASSES, sorted(CLASSES - found)
+    assert alike >= CLASSES, sorted(CLASSES - alike)
+
+
+def test_the_taxonomy_has_sixty_classes() -> None:
+    assert len(CLASSES) == 60
+
+
+def test_evidence_points_at_a_line_that_says_it() -> None:
+    for case in CASES:
+        lines = case.text.split("\n")
+        for incident in reading.judged(case).incidents:
+            for one in incident.evidence:
+                if one.line is not None and one.source == "log":
+                    assert 1 <= one.line <= len(lines), case.name
+                    told = one.text.split()
+                    assert not told or told[-1] in lines[one.line - 1], (case.name, one)
