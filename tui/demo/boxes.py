@@ -224,10 +224,11 @@ class Box:
             return False
         pid, limit = self._job.pid, self.plan.ram_mib * 1024
         self._job.kill()
+        now = float(Path("/proc/uptime").read_text().split()[0])  # as the kernel of this box counts
         (self.home / ".sim" / "dmesg").write_text(
-            "[ 8412.113042] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0\n"
-            f"[ 8412.113090] memory: usage {limit}kB, limit {limit}kB, failcnt 211\n"
-            f"[ 8412.113137] Memory cgroup out of memory: Killed process {pid} (python) "
+            f"[{now:12.6f}] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0\n"
+            f"[{now:12.6f}] memory: usage {limit}kB, limit {limit}kB, failcnt 211\n"
+            f"[{now:12.6f}] Memory cgroup out of memory: Killed process {pid} (python) "
             f"total-vm:{kib * 3}kB, anon-rss:{kib}kB, file-rss:0kB, shmem-rss:0kB, UID:0 oom_score_adj:0\n"
         )
         return True

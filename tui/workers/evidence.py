@@ -17,6 +17,7 @@ from tui.triage.engine import diagnose
 from tui.triage.inputs import Known, Said, said
 from tui.triage.rules import Rules
 from tui.triage.scan import Digest, scan
+from tui.workers.witnesses import about_this_run, as_ssh_says, in_our_words
 
 BLOCK = 4096
 """Lines that are handed to the scan at once."""
@@ -62,7 +63,13 @@ def diagnosed(
         log_at: when the log's newest line was read here.
         at: now, seconds since the epoch.
     """
-    told = diagnose(rules, digest, said_of(box, at), box.telemetry, known_of(box, run, at))
+    kernels = [about_this_run(look, box, run) for look in box.looks]
+    judged = replace(box, looks=tuple(kernel.answer for kernel in kernels))
+    told = diagnose(rules, digest, said_of(judged, at), box.telemetry, known_of(box, run, at))
+    told = in_our_words(told, box.link.detail, box.link.since or None)
+    others = tuple(dict.fromkeys(one for kernel in kernels for one in kernel.others))
+    if others:
+        told = replace(told, ruled_out=(*told.ruled_out, *others))
     name = run.name if run is not None else None
     return Diagnosed(box.name, name, told, at, tuple(looked_at(box, run, digest, log_at)))
 
@@ -105,7 +112,8 @@ def said_of(box: BoxView, at: float) -> tuple[Said, ...]:
     fresh = [look for look in box.looks if at - look.at < FRESH_LOOK_S and (look.lines or look.note)]
     answers = [replace(said(look), source=source_of(look)) for look in fresh]
     if box.link.state is not LinkState.LIVE and box.link.detail:
-        answers.append(Said("ssh", SafeText("ssh"), str(box.link.detail), at=box.link.since or None))
+        words = as_ssh_says(box.link.state, box.link.detail) or str(box.link.detail)
+        answers.append(Said("ssh", SafeText("ssh"), words, at=box.link.since or None))
     return tuple(answers)
 
 
