@@ -249,7 +249,10 @@ class RgtApp(App[int]):
         self.store = self._given_store() if callable(self._given_store) else self._given_store
         self.period_s = self.store.rules.period_s
         self._everywhere = Everywhere(self)
-        await self.push_screen(FleetScreen())
+        fleet = FleetScreen()
+        with self.batch_update():  # the view is not shown before it knows its rows: no blank frame between
+            await self.push_screen(fleet)
+            fleet.apply(self.snapshot, frozenset())
         self._check_room(self.size)
         self._spawn(self.store.pump(self._publish), "pump")
         if self._start is not None:

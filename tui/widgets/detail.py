@@ -198,7 +198,7 @@ def _run(look: Look) -> list[Span]:
         spans.append((f"loss {progress.loss:.4g}", ""))
     if (left := judge.time_left(run, look.now)) is not None:
         spans.append((f"{long(left)} left by its own count", ""))
-    spans.append((safe(run.why), "dim"))
+    spans.append((safe(run.why).removeprefix(f"{run.state.value}; "), "dim"))  # the word stands before it
     if look.others:
         spans.append((f"{look.others} more on this box", "dim"))
     return spans
