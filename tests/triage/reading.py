@@ -2,7 +2,8 @@
 
 A file is a list of cases. ``+ class · name`` begins one that must be found, ``- class · name`` one that looks like
 the class and must give nothing, ``= other · name`` one that must give another class instead; ``@ key value`` lines set
-what else is known (``kind``, ``rc``, ``command``, ``stderr``, and fields of `Known`); lines indented by four blanks
+what else is known (``kind``, ``rc``, ``command``, ``stderr``, ``telemetry``, and fields of `Known`) or wanted
+(``severity``, ``facts``, ``also``); lines indented by four blanks
 are the text. ``\\r``, ``\\e`` and ``\\0`` stand for those signs.
 """
 
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tui.model.incident import Diagnosis
+from tui.model.reading import known as is_known
+from tui.model.telemetry import Filesystem, Gpu, GpuProcess, Host, Memory, ProcessInfo, RunTruth, Telemetry
 from tui.model.text import SafeText
 from tui.triage.catalog import load
 from tui.triage.engine import diagnose
@@ -26,7 +29,8 @@ from tui.triage.scan import scan
 
 FOLDER = Path(__file__).parent / "cases"
 _BEGIN = re.compile(r"(?P<sign>[+=-]) (?P<cls>[a-z_]+) · (?P<name>.+)")
-_ABOUT_TEXT = ("kind", "rc", "command", "stderr")
+_ABOUT_TEXT = ("kind", "rc", "command", "stderr", "telemetry")
+_WANTED = ("severity", "facts", "also")
 
 
 @dataclass(slots=True)
@@ -84,15 +88,34 @@ def read(text: str) -> Iterator[Case]:
 def judged(case: Case, with_rules: Rules | None = None) -> Diagnosis:
     """What triage makes of a case."""
     about = case.about
-    known = Known(**{key: value for key, value in about.items() if key not in _ABOUT_TEXT})
+    known = Known(**{key: value for key, value in about.items() if key not in (*_ABOUT_TEXT, *_WANTED)})
     used = with_rules or rules()
+    probe = telemetry(about["telemetry"]) if "telemetry" in about else None
     if about.get("kind", "log") == "log":
-        return diagnose(used, scan([case.text.encode()], used.finder), (), None, known)
+        log = scan([case.text.encode()], used.finder) if case.lines else None
+        return diagnose(used, log, (), probe, known)
     said = Said(
         about["kind"], SafeText("case"), case.text, about.get("stderr", ""), about.get("rc"),
         about.get("command", ""),
     )  # fmt: skip
-    return diagnose(used, None, (said,), None, known)
+    return diagnose(used, None, (said,), probe, known)
+
+
+def telemetry(parts: dict[str, Any]) -> Telemetry:
+    """A probe from JSON: `gpus`, `gpu_processes`, `filesystems`, `memory`, `host` and `runs`."""
+    rows: dict[str, Any] = {
+        "gpus": tuple(Gpu(**one) for one in parts.get("gpus", ())),
+        "gpu_processes": tuple(GpuProcess(**one) for one in parts.get("gpu_processes", ())),
+        "filesystems": tuple(Filesystem(**one) for one in parts.get("filesystems", ())),
+        "memory": Memory(**parts["memory"]) if "memory" in parts else None,
+        "host": Host(**parts["host"]) if "host" in parts else None,
+    }
+    runs = tuple(
+        RunTruth(one["run"], one.get("alive"), process=ProcessInfo(1, 1, one.get("state", "S"), SafeText("x")))
+        for one in parts.get("runs", ())
+    )
+    read: dict[str, Any] = {name: is_known(value) for name, value in rows.items() if value is not None}
+    return Telemetry(1e9, runs=runs, **read)
 
 
 def first(found: Diagnosis) -> str | None:

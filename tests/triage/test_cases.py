@@ -18,6 +18,13 @@ CLASSES = frozenset(
 def test_a_case_gets_its_class_and_nothing_else(case: Case) -> None:
     found = reading.judged(case)
     assert reading.first(found) == case.wanted, [(i.cls, i.evidence) for i in found.incidents]
+    if "severity" in case.about:
+        assert found.incidents[0].severity == case.about["severity"]
+    if "facts" in case.about:
+        told = dict(found.incidents[0].facts)
+        assert {name: told.get(name) for name in case.about["facts"]} == case.about["facts"]
+    if "also" in case.about:
+        assert set(case.about["also"]) <= set(found.incidents[0].also)
 
 
 def test_every_class_has_a_case_that_is_found_and_one_that_only_looks_like_it() -> None:

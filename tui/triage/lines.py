@@ -25,6 +25,8 @@ _PREFIXES = tuple(
         _TIME + r"(?: +[\w.-]+ [\w.@/-]+(?:\[\d+\])?:)?[ |:,-]*",
         r"(?:\d+ )?\[?(?P<level>" + _LEVEL + r")\]?(?P<after>[ |:*,-]+(?:\[[\w.:]+\] *)?)",
         r"[\w.]+:[\w.<>]+:\d+ - ",
+        r"\[[\w./-]+\.(?:py|cc|cpp|cu|go|rs):\d+\]:?\s?",
+        r"> ?(?=\S)",
     )
 )
 _GLOG = re.compile(r"(?P<letter>[IWEF])\d{4} \d\d:\d\d:\d\d[\d.]* +\d+ (?P<where>[\w./-]+:\d+\]) ?")

@@ -16,6 +16,7 @@ _FEW = 12
 """Windows that other ranks may still print after the failure that ends them all."""
 
 _GENERAL = "proc_exception"
+_CAUSE = 3
 _GOES_ON = "the program says that it goes on all the same"
 _STEP: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2}
 _MOST = 8
@@ -99,7 +100,7 @@ def incidents(found: Sequence[Finding], views: Sequence[View], catalog: Catalog)
     by_class: dict[str, list[Finding]] = {}
     named = {(one.view, one.at) for one in found if one.cls != _GENERAL and one.at is not None}
     for finding in ordered:
-        if finding.cls == _GENERAL and (finding.view, finding.at) in named:
+        if finding.cls == _GENERAL and finding.tier < _CAUSE and (finding.view, finding.at) in named:
             continue  # the same line has a better name
         by_class.setdefault(finding.cls, []).append(finding)
     if not by_class:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui.model.incident import Fact
 from tui.triage.finding import Hit
@@ -72,7 +72,7 @@ _FATAL = re.compile(
     r"|\*\*\* SIG(?:SEGV|ABRT|BUS|ILL|FPE) received at|^(?:\[[^\]]+\] )?Signal: (?:Segmentation fault"
     r"|Aborted|Bus error) \(\d+\)"
     r"|Caught signal (?:11|6|7|4) \(|^!{7} Segfault encountered !{7}"
-    r"|^(?:free\(\)|malloc\(\)|realloc\(\)|munmap_chunk\(\)): (?:invalid|corrupted|unaligned|unsorted"
+    r"|^(?:free\(\)|malloc\(\)|realloc\(\)|munmap_chunk\(\)): (?:memory |invalid|corrupted|unaligned|unsorted"
     r"|mismatching|smallbin)|^double free or corruption|^corrupted (?:size vs|double-linked)"
     r"|^\*\*\* stack smashing detected"
     r"|^(?:python3?|\S*train\S*)\[\d+\]: segfault at|\]: segfault at [0-9a-f]+ ip "
@@ -81,14 +81,23 @@ _ABOUT_WORKERS = re.compile(
     r"(?i)Sending process \d+ closing signal|Killing subprocess|closing signal SIG|killing process group"
 )
 _MPI = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .*exited on signal (?P<number>\d+)")
+_TAKEN_DOWN = re.compile(
+    r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT|Job step aborted|_step_signal: Terminating|srun: Terminating"
+)
 _SUCCESS = frozenset({0})
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One process that ended. `root`: its launcher says that it was the first; `at` None: by exit status."""
+    """One process that ended.
 
-    at: int | None
+    Attributes:
+        at: index of the row that tells it.
+        root: its launcher says that it was the first.
+        follows: it was ended after another one, or after its launcher began to end all of them.
+    """
+
+    at: int
     how: str
     signal: int | None = None
     code: int | None = None
@@ -96,6 +105,7 @@ class Ended:
     rank: int | None = None
     root: bool = False
     node: str | None = None
+    follows: bool = False
 
 
 def by_code(code: int) -> tuple[str, int | None] | None:
@@ -124,10 +134,13 @@ def root_cause(view: View) -> Ended | None:
 def _endings(view: View) -> list[Ended]:
     table = list(_tables(view))
     found: list[Ended] = []
+    taken_down = False
     for index in range(len(view.rows)):
         one = _at(view, index)
         if one is not None and not (table and _ELASTIC.search(view.rows[index].text)):
-            found.append(one)
+            others = any(earlier.how in (FAILED, CRASHED) for earlier in found)
+            found.append(replace(one, follows=others or taken_down))
+        taken_down = taken_down or bool(_TAKEN_DOWN.search(view.rows[index].text))
     return table + found
 
 
@@ -220,6 +233,8 @@ def _rank(one: Ended, others: set[str]) -> int | None:
     """How much an ending says: SIGABRT is how C++ reports an error, and launchers end the rest by SIGTERM."""
     if one.how == FAILED:
         return 24 if one.root else 22
+    if one.follows:
+        return 15
     if one.signal == 6:
         return 24
     if one.how == TERMINATED and others != {TERMINATED}:

@@ -26,17 +26,19 @@ _ELSEWHERE = re.compile(
 _LAUNCHER = re.compile(
     r"ChildFailedError|SignalException|ProcessRaisedException|ProcessExitedException|CalledProcessError"
     r"|KeyboardInterrupt"
-    r"|RayTaskError|RemoteException|UserCodeException|WorkerCrashed|BrokenProcessPool|GeneratorExit"
+    r"|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed|BrokenProcessPool|GeneratorExit"
     r"|StopIteration\b"
 )
 _PEER_GONE = re.compile(
     r"(?i)connection reset by peer|connection closed by (?:remote )?peer|broken pipe|EOFError"
     r"|ConnectionResetError|ConnectionAbortedError"
-    r"|DistBackendError|NCCL|gloo|c10d|TCPStore|store\.get|remote process exit|heartbeat"
+    r"|DistBackendError|NCCL|HCCL|gloo|c10d|TCPStore|store\.get|remote process exit|heartbeat"
 )
 _IGNORED = re.compile(
     r"Exception ignored in|Exception ignored on|^During handling of the above|error ignored"
 )
+_BOX = re.compile(r"^[│|] (?P<file>(?:/|[A-Za-z]:|\.{0,2}/)?[^\s:│]+\.py):(?P<line>\d+) in ")
+_ELSEWHERE_TOO = re.compile(r"(?i)see (?:the )?(?:stack trace|root cause)|in a background process|engine core initialization failed")
 _WARNING = re.compile(r"(?:^|\.)\w*Warning$")
 _LAST = 12  # rows before the end among which an exception needs no traceback
 
@@ -81,7 +83,7 @@ def _raised(view: View) -> Iterator[Raised]:
             open_ones[one.rank] = block
             continue
         block_or_none = open_ones.get(one.rank)
-        frame = _FRAME.match(head.rstrip())
+        frame = _FRAME.match(head.rstrip()) or _BOX.match(head.strip())
         if frame and block_or_none is not None:
             block_or_none.frames.append((frame["file"], int(frame["line"])))
             continue
@@ -115,7 +117,7 @@ def exceptions(view: View, cls: str) -> Iterator[Hit]:
             continue
         if short in ("Exit", "Error") and not one.frames:
             continue
-        peer = _PEER_GONE.search(f"{short}: {one.message}")
+        peer = _ELSEWHERE_TOO.search(one.message) or _PEER_GONE.search(f"{short}: {one.message}")
         facts: dict[str, Fact] = {"exc": short}
         frame = one.own_frame
         if frame:
@@ -126,4 +128,4 @@ def exceptions(view: View, cls: str) -> Iterator[Hit]:
         if rank is not None:
             facts["rank"] = rank
         confidence = 0.8 if one.frames else 0.6
-        yield Hit(one.at, facts=facts, rank=30 if peer else None, confidence=confidence)
+        yield Hit(one.at, facts=facts, rank=19 if peer else None, confidence=confidence)

@@ -67,7 +67,7 @@ def figures(view: View) -> list[Figure]:
 
 def _figure(view: View, index: int) -> Figure | None:
     one = view.rows[index]
-    if "loss" not in one.low and "nan" not in one.low and "损失" not in one.low and "inf" not in one.low:
+    if "loss" not in one.low and "norm" not in one.low and "nan" not in one.low and "损失" not in one.low and "inf" not in one.low:
         return None
     yolo = _YOLO.match(one.text)
     if yolo:
@@ -86,7 +86,7 @@ def _figure(view: View, index: int) -> Figure | None:
         train.append((name, match["value"]))
     grad = _GRAD.search(one.text)
     grad_finite = _finite(grad["value"]) if grad else None
-    if not train and not validation:
+    if not train and not validation and grad is None:
         return None
     if view.quoted(index, 0):
         return None
@@ -146,7 +146,7 @@ def gradients(view: View, cls: str) -> Iterator[Hit]:
     told = [f for f in figures(view) if f.grad is not None]
     run: list[Figure] = []
     for one in reversed(told):
-        if one.grad or not one.loss or one.zero:
+        if one.grad or one.loss is False or one.zero:
             break
         run.append(one)
     if len(run) >= 3:

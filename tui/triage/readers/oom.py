@@ -104,16 +104,20 @@ def read_refusal(text: str) -> Refused:
     holders = [(int(m[1]), _size(m[2], m[3])) for m in _HOLDER.finditer(text)]
     unallocated, allocated = _mib(_UNALLOCATED, text), _mib(_ALLOCATED, text)
     cached = allocated + unallocated if allocated is not None and unallocated is not None else allocated
-    own = _mib(_MINE, text)
+    own, total = _mib(_MINE, text), _mib(_TOTAL, text)
     if own is None:
         own = _mib(_RESERVED, text)
     if own is None:
         own = cached if cached is not None else _mib(_ALLOCATED_OLD, text)
         # In a container the process does not know its own pid on the host and lists itself as another.
-        holders = [one for one in holders if own is None or not 0.9 * own <= one[1] <= own + 2048]
+        holders = [
+            one for one in holders
+            if own is None
+            or not (0.9 * own <= one[1] <= own + 2048 or (total is not None and one[1] + own > 1.02 * total))
+        ]  # fmt: skip
     return Refused(
         _mib(_TRIED, text),
-        _mib(_TOTAL, text),
+        total,
         _mib(_FREE, text),
         own,
         tuple(holders),
