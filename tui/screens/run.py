@@ -348,7 +348,8 @@ class RunScreen(LogActions):
         elif isinstance(pane, CurvePanel) and sight.run is not None and sight.run.progress is not None:
             progress, path = sight.run.progress, sight.run.spec.log or ""
             loss = significant(progress.loss)
-            found = Explanation(f"{name} loss", loss, pane.MEANING, f"log {path}", progress.at, progress.line)
+            source, raw = f"log {path}", (progress.line,)
+            found = Explanation(f"{name} loss", loss, pane.MEANING, source, progress.at, raw)
         elif isinstance(pane, Panel):
             found = Explanation(f"{name} {pane.TITLE}", "", pane.MEANING, reason="not probed yet")
         else:
