@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
 
-from tests.fixtures import fleet_fixture, run_fixture, triage_fixture
+from tests.fixtures import fleet_fixture, run_fixture, teardown_fixture, triage_fixture
 from tests.screenshots import svg
 from tui.app import RgtApp
 from tui.fleet import themes
@@ -75,6 +75,21 @@ def healthy_store() -> Store:
     return triage_fixture.store(triage_fixture.healthy())
 
 
+def reading_store() -> Store:
+    """A teardown whose copy is read back just now."""
+    return _held(teardown_fixture.fleet(teardown_fixture.READING))
+
+
+def deciding_store() -> Store:
+    """A teardown with leftovers to decide."""
+    return _held(teardown_fixture.fleet(teardown_fixture.DECIDING))
+
+
+def approving_store() -> Store:
+    """A teardown that is proven and asks for its phrase."""
+    return _held(teardown_fixture.fleet(teardown_fixture.APPROVING))
+
+
 def _held(snapshot: FleetSnapshot) -> Store:
     store = Store(clock=lambda: fleet_fixture.NOW)
     store._snapshot = snapshot
@@ -109,6 +124,8 @@ SIZES = ((120, 40), (80, 24), (60, 15), (200, 60))
 LOOKS = ("light", "high-contrast", "colourblind-dark", "colourblind-light", "ansi16", "mono")
 FILTERED: tuple[Step, ...] = (("filter_in", "psnr"), ("filter_in", "Error"), ("context", "2"))
 
+END: tuple[Step, ...] = (("goto", teardown_fixture.BOX), "D")
+
 PICTURES = (
     *(Picture(f"fleet-{w}x{h}", f"The fleet at {w} by {h} cells", (w, h)) for w, h in SIZES),
     *(
@@ -130,6 +147,12 @@ PICTURES = (
     Picture(
         "log-filtered", "The log, filtered, with context", (120, 40), run_store, ("enter", "l", *FILTERED)
     ),
+    *(
+        Picture(f"teardown-{w}x{h}", f"The teardown wizard at {w} by {h} cells", (w, h), reading_store, END)
+        for w, h in SIZES[:3]
+    ),
+    Picture("teardown-leftovers", "Leftovers to keep or to scrap", (100, 30), deciding_store, END),
+    Picture("teardown-phrase", "The last step, with the phrase to type", (100, 30), approving_store, END),
     Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
     Picture(
         "explain",

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from tui.fleet.age import age_word, is_stale
 from tui.model.command import ForgetRun, LoadOlder, ReconnectNow
 from tui.model.instance import LinkState
+from tui.model.run import RunState
 from tui.model.snapshot import FleetSnapshot
 from tui.model.text import safe
 from tui.screens.log_actions import LogActions
@@ -226,6 +227,8 @@ class RunScreen(LogActions):
             wanted.insert(0, "triage")
         else:
             wanted.insert(4, "triage")
+        if sight.run is not None and sight.run.state is RunState.FINISHED:
+            wanted.insert(1, "teardown")
         found = {name: self.verbs(name) for name in wanted}
         return [replace(v, rank=i) for i, name in enumerate(wanted) for v in found[name]]
 

@@ -34,6 +34,7 @@ from tui.widgets.footer import Footer, Verb
 from tui.widgets.lines import Line, Lines, Span, clip
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
+from tui.widgets.scroll import Scroll
 
 LOW = 20
 """Below this height only the steps around the selected one are shown."""
@@ -41,36 +42,9 @@ _FEW = 3
 _BELOW, _BELOW_LOW = 11, 6
 """Rows that the list of leftovers leaves to what stands around and below it."""
 
+_SETTLED = ("proven", "attested", "already-gone", "already-stopped")
+
 Word = Literal["gone", "stopped", "there", "unsure"]
-
-
-class Scroll(Lines):
-    """Lines of which a page is in sight."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._all: tuple[Line, ...] = ()
-        self._top = 0
-
-    def fill(self, lines: Sequence[Line], *, anew: bool) -> None:
-        """Replace the lines; `anew` begins at the first one again."""
-        self._all = tuple(lines)
-        self._top = 0 if anew else self._top
-        self.page(0)
-
-    def page(self, step: int) -> None:
-        """Show the next page, or the one before; 0 stays."""
-        room = max(1, self.size.height)
-        last = max(0, len(self._all) - room)
-        self._top = max(0, min(last, self._top + step * max(1, room - 2)))
-        shown = list(self._all[self._top : self._top + room])
-        left = len(self._all) - self._top - room
-        if left > 0 and shown:
-            shown[-1] = ((f"  {left + 1} more lines, PgDn", "dim"),)
-        self.show(shown)
-
-    def on_resize(self) -> None:
-        self.page(0)
 
 
 class Steps(Picker):
@@ -168,7 +142,7 @@ class TeardownScreen(View):
         self._draw_step()
 
     def _title(self, view: TeardownView) -> tuple[Sequence[Span], Sequence[Span]]:
-        title = rows.title_spans(view, self.host.glyphs)
+        title = rows.title_spans(view, self.size.width, self.host.glyphs)
         if view.ended:
             return title, [(view.ended, "strong")]
         if view.held:
@@ -278,8 +252,16 @@ class TeardownScreen(View):
             wanted += ["keep", "scrap", "mark_group", "other_pane"]
         if view.question == "anyway" or (step is not None and step.gaps):
             wanted.append("go_on_over")
-        wanted += ["halt"] if view.working else ["redo"]
-        if not view.working and "destination" not in wanted and view.step("copy"):
+        if view.ended in _SETTLED:
+            wanted = []
+        else:
+            wanted += ["halt"] if view.working else ["redo"]
+        if (
+            not view.working
+            and view.ended not in _SETTLED
+            and "destination" not in wanted
+            and view.step("copy")
+        ):
             wanted.append("destination")
         wanted += ["step_back", "detach", "commands"]
         found = {name: self.verbs(name) for name in wanted}

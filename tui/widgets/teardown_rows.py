@@ -91,7 +91,7 @@ def progress_spans(at: StepProgress, room: int, glyphs: Glyphs) -> Iterator[Span
     yield (f"  {_rate(at)}", "")
     if at.note:
         yield (f"  {at.note}", "dim")
-    elif at.files_total:
+    elif at.files_total and room >= 62:
         yield (f"  {at.files:,} of {at.files_total:,} files", "dim")
 
 
@@ -163,7 +163,7 @@ def _summary(view: TeardownView, width: int) -> list[Line]:
 
 def _trouble(word: str, trouble: Trouble, width: int, style: str) -> list[Line]:
     path = f"{trouble.path}: " if trouble.path else ""
-    lines = _field(word, f"{trouble.code}  {path}{trouble.detail}", width, style)
+    lines = _field(word, f"{trouble.code}: {path}{trouble.detail}", width, style)
     if trouble.reason:
         lines += _field("", f"you: {trouble.reason}", width, "")
     elif trouble.clears and word == "refused":
@@ -231,11 +231,11 @@ def leftover_detail(one: LeftoverView, width: int) -> list[Line]:
 # --- heads and feet ---------------------------------------------------------------------------------------
 
 
-def title_spans(view: TeardownView, glyphs: Glyphs) -> list[Span]:
-    """What is ended, at which platform, by which verb, and whether it can be undone."""
+def title_spans(view: TeardownView, width: int, glyphs: Glyphs) -> list[Span]:
+    """What is ended, at which platform, by which verb, and whether it can be undone, which is never cut."""
     word = "stop" if view.verb == "stop" else "teardown"
     spans: list[Span] = [(f"{word}: {view.box}", "title")]
-    if view.machine:
+    if view.machine and width >= 90:
         spans.append((f" ({view.machine})", "dim"))
     if view.act:
         both = view.verb if view.act.casefold() == view.verb else f"{view.act} {view.verb}"

@@ -486,6 +486,14 @@ class Teardown:
         over = outcome.kind == "refused" and self._walker is None
         asks = over and all(one.code in _OVER for one in outcome.refusals)
         await self._board.show(ended="" if waits else outcome.kind, question="anyway" if asks else None)
+        if outcome.kind in _SETTLED:
+            done = f"{outcome.verb} of {self._instance.name}: {outcome.kind}. {outcome.detail}"
+            forget = (
+                f" In a shell, rgt remove {self._instance.name} forgets it."
+                if outcome.verb == "destroy"
+                else ""
+            )
+            await self._store.put(Notice(safe(f"{done}{forget}", 400), box=self._instance.name))
 
     def _from(self, step: StepId) -> None:
         """Nothing from this step on is sure any more."""

@@ -422,8 +422,13 @@ def approval_step(proof: Proof, said: dict[str, str]) -> StepView:
 
 
 def summary_rows(proof: Proof, copied: CopyReport) -> tuple[tuple[SafeText, SafeText], ...]:
-    """Everything that is decided on, as titles and values."""
-    return tuple((safe(title), safe(value, 600)) for title, value in summary(proof, copied))
+    """Everything that is decided on, as titles and values; what is lost and what it costs come first."""
+    found = sorted(summary(proof, copied), key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else 99)
+    return tuple((safe(title), safe(value, 600)) for title, value in found)
+
+
+_FIRST = ("act", "machine", "destroys", "survives", "bills afterwards", "spent so far", "reversible",
+          "last byte pulled", "gaps", "account")  # fmt: skip
 
 
 def outcome_step(outcome: Outcome, *, waits: bool) -> StepView:
