@@ -44,7 +44,7 @@ class Action:
     verb: str = ""
 
 
-_F, _R, _L, _T = "fleet", "run", "log", "teardown"
+_F, _R, _L, _T, _P = "fleet", "run", "log", "teardown", "setup"
 
 _G, _S = "triage", "storage"
 
@@ -248,8 +248,23 @@ ACTIONS: tuple[Action, ...] = (
     Action("redo", ("r",), "again", "Make the selected step again.", (_T,), Level.LOCAL),
     Action("halt", ("h",), "halt", "End the work that runs; what it has done is kept.", (_T,), Level.LOCAL),
     Action("step_back", ("b",), "step before", "Look at the step before.", (_T,)),
-    Action("detach", ("d",), "leave it", "Leave the view; the work goes on.", (_T,)),
-    Action("other_pane", ("tab",), "other list", "Move between the steps and the leftovers.", (_T,)),
+    Action("detach", ("d",), "leave it", "Leave the view; the work goes on.", (_T, _P)),
+    Action("other_pane", ("tab",), "other list", "Move between the steps and what can be chosen.", (_T, _P)),
+    Action(
+        "setup",
+        ("S",),
+        "set up",
+        "Guided setup: rent, reach and measure a box, step by step; or go on where you left it.",
+        (_F,),
+        Level.REMOTE,
+        13,
+        takes="NAME",
+        verb="setup",
+    ),
+    Action("answer", ("enter",), "answer", "Choose the selected item, or open the line to type.", (_P,)),
+    Action("skip_step", ("s",), "skip", "Leave this step out, and say why.", (_P,), Level.LOCAL),
+    Action("go_back", ("b",), "go back", "Do the selected earlier step again.", (_P,), Level.LOCAL),
+    Action("anew", ("N",), "begin anew", "Forget this setup; what it made stays.", (_P,), Level.LOCAL),
     Action(
         "triage",
         ("t",),

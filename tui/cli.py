@@ -51,6 +51,7 @@ VERBS: dict[str, Verb] = {
     "watch": Verb("fleet", "adopt a run that rgt did not start"),
     "ssh": Verb("reach", "a shell or a command on a box, through the system's ssh"),
     "forward": Verb("reach", "reach a port of a box, such as TensorBoard, on this computer"),
+    "setup": Verb("setup", "from nothing to a watched box, step by step"),
     "roster": Verb("custody", "what of a run must survive, and what else would be destroyed"),
     "digest": Verb("custody", "SHA-256 of every artifact of a run, computed on the box"),
     "pull": Verb("pull", "make the durable copy of a run, every file proven"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tui.fleet import attention, growth, judge, reconcile
 from tui.fleet.thresholds import Thresholds
@@ -27,6 +28,7 @@ from tui.model.event import (
     ProgressRead,
     Searched,
     SecretAsked,
+    SetupChanged,
     TeardownChanged,
     TelemetryTaken,
     WatchHeld,
@@ -35,7 +37,7 @@ from tui.model.instance import LinkState
 from tui.model.look import LookAnswer
 from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
 from tui.model.teardown import OpenEnd
-from tui.model.telemetry import Telemetry
+from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import SafeText
 
 MAX_COMMANDS = 500
@@ -69,8 +71,12 @@ def reduce(
         whole: judge every box, as time asks for; False: only those that the events are about.
     """
     learned = _without_future(snapshot, now) if whole else snapshot
-    for event in events:
-        learned = _learn(learned, event)
+    for kind, alike in groupby(events, type):
+        if kind is TelemetryTaken:
+            learned = _taken(learned, alike)
+            continue
+        for event in alike:
+            learned = _learn(learned, event)
     judged = _judge(learned, now, rules, None if whole else _subjects(learned, events))
     return snapshot if judged is snapshot else replace(judged, version=snapshot.version + 1)
 
@@ -130,8 +136,6 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
             return _box(snapshot, box, lambda b: replace(b, asked_key=event))
         case SecretAsked(box):
             return _box(snapshot, box, lambda b: replace(b, asked_secret=event))
-        case TelemetryTaken():
-            return _telemetry(snapshot, event)
         case LogStateChanged(state):
             return _run(snapshot, state.run, lambda r: replace(r, log_state=state))
         case ProgressRead(run, progress):
@@ -156,6 +160,8 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
         case TeardownChanged(box, view):
             others = tuple(t for t in snapshot.teardowns if t.box != box)
             return replace(snapshot, teardowns=others if view is None else (*others, view))
+        case SetupChanged(setup):
+            return replace(snapshot, setup=setup)
         case OpenEndsRead(ends):
             return replace(snapshot, open_ends=ends)
         case Notice():
@@ -188,34 +194,42 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
     )
 
 
-def _telemetry(snapshot: FleetSnapshot, event: TelemetryTaken) -> FleetSnapshot:
-    box = snapshot.box(event.box)
-    t = growth.capped(_unwatched(event.telemetry, snapshot.runs_on(event.box)), box.inode_caps if box else ())
+def _taken(snapshot: FleetSnapshot, events: Iterable[Event]) -> FleetSnapshot:
+    """With the telemetry of many boxes, which comes in together, in one pass over them."""
+    boxes = list(snapshot.boxes)
+    places = {box.instance.name: at for at, box in enumerate(boxes)}
+    truths: dict[str, tuple[RunTruth, float]] = {}
+    for event in events:
+        assert isinstance(event, TelemetryTaken)
+        t, at = event.telemetry, places.get(event.box)
+        if t.candidates.value:
+            t = _unwatched(t, snapshot.runs_on(event.box))
+        if at is not None:
+            boxes[at], t = _with_telemetry(boxes[at], t)
+        truths.update((truth.run, (truth, t.taken_at)) for truth in t.runs)
+    runs = snapshot.runs
+    if truths:
+        told = ((r, truths.get(r.name)) for r in runs)
+        runs = tuple(replace(r, truth=of[0], truth_at=of[1]) if of else r for r, of in told)
+    return replace(snapshot, boxes=tuple(boxes), runs=runs)
 
-    def learn(box: BoxView) -> BoxView:
-        disk = growth.add_disk_sample(box.disk_history, growth.disk_sample(t))
-        memory = t.memory.value
-        oom = memory.oom_kills if memory else None
-        return replace(
-            box,
-            telemetry=t,
-            history=growth.add_sample(box.history, growth.sample(t)),
-            disk_history=disk,
-            first_oom=oom if box.first_oom is None else box.first_oom,
-            growth=box.growth
-            if disk is box.disk_history
-            else growth.growths(disk, t.filesystems.value or ()),
-        )
 
-    snapshot = _box(snapshot, event.box, learn)
-    truths = {truth.run: truth for truth in t.runs}
-    if not truths:
-        return snapshot
-    runs = tuple(
-        replace(r, truth=truths[r.name], truth_at=t.taken_at) if r.name in truths else r
-        for r in snapshot.runs
+def _with_telemetry(box: BoxView, telemetry: Telemetry) -> tuple[BoxView, Telemetry]:
+    """The box with its telemetry, and that as it counts under the box's limits of files."""
+    t = growth.capped(telemetry, box.inode_caps)
+    same_disks = box.telemetry is not None and box.telemetry.filesystems is t.filesystems
+    disk = box.disk_history if same_disks else growth.add_disk_sample(box.disk_history, growth.disk_sample(t))
+    memory = t.memory.value
+    oom = memory.oom_kills if memory else None
+    learned = replace(
+        box,
+        telemetry=t,
+        history=growth.add_sample(box.history, growth.sample(t)),
+        disk_history=disk,
+        first_oom=oom if box.first_oom is None else box.first_oom,
+        growth=box.growth if disk is box.disk_history else growth.growths(disk, t.filesystems.value or ()),
     )
-    return replace(snapshot, runs=runs)
+    return learned, t
 
 
 def _unwatched(telemetry: Telemetry, runs: tuple[RunView, ...]) -> Telemetry:

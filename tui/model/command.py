@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.model.run import RunSpec
+from tui.model.setup import StepId
 from tui.model.text import SafeText
 
 
@@ -228,6 +229,47 @@ class GiveWord:
     word: Literal["gone", "stopped", "there", "unsure"]
 
 
+@dataclass(frozen=True, slots=True)
+class StartSetup:
+    """Begin the guided setup, or go on with the one under way.
+
+    Attributes:
+        name: a platform or a box to begin with; empty: nothing is known.
+        anew: forget the one under way. What it made stays made.
+    """
+
+    name: str = ""
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnswerSetup:
+    """What the operator chose or typed at a step; it may be a secret, so it does not show itself."""
+
+    step: StepId
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkipSetup:
+    """Leave a step out, for a reason that stands in the summary."""
+
+    step: StepId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackSetup:
+    """Go back to an earlier step; what was done there is asked anew."""
+
+    step: StepId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveSetup:
+    """The setup's view was left; what runs goes on."""
+
+
 Command: TypeAlias = (
     ProbeNow
     | ReconnectNow
@@ -254,4 +296,9 @@ Command: TypeAlias = (
     | Diagnose
     | TakeLook
     | SurveyStorage
+    | StartSetup
+    | AnswerSetup
+    | SkipSetup
+    | BackSetup
+    | LeaveSetup
 )

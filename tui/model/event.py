@@ -12,6 +12,7 @@ from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec
+from tui.model.setup import SetupView
 from tui.model.storage import Ladder
 from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import Telemetry
@@ -182,6 +183,13 @@ class AccountsKnown:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SetupChanged:
+    """The guided setup is somewhere else; the newest view is the whole of it."""
+
+    view: SetupView
+
+
 Event: TypeAlias = (
     FleetChanged
     | AccountSeen
@@ -204,4 +212,5 @@ Event: TypeAlias = (
     | Diagnosed
     | Looked
     | LadderMade
+    | SetupChanged
 )

@@ -11,6 +11,7 @@ from tui.model.instance import DangerClock, Instance, Link
 from tui.model.log import LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.run import Progress, RunSpec, RunState
+from tui.model.setup import SetupView
 from tui.model.storage import Ladder
 from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import RunTruth, Telemetry
@@ -129,6 +130,7 @@ class FleetSnapshot:
     searches: tuple[SearchResult, ...] = ()
     teardowns: tuple[TeardownView, ...] = ()  # one a box at most
     open_ends: tuple[OpenEnd, ...] = ()
+    setup: SetupView | None = None
     problems: tuple[SafeText, ...] = ()
     accounts: tuple[AccountView, ...] = ()
     dropped: int = 0

@@ -176,6 +176,12 @@ class Everywhere:
             )
         self._open_end(box, run, "destroy")
 
+    def action_setup(self, name: str = "") -> None:
+        """Open the guided setup, or come back to it."""
+        from tui.screens.setup import SetupScreen
+
+        self._app.push_screen(SetupScreen(name))
+
     def action_stop(self, name: str = "") -> None:
         """Open the plan of a stop. Nothing is stopped by that."""
         self._open_end(*self._meant(name), "stop")

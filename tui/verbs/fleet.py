@@ -140,7 +140,7 @@ def add(
     Raises:
         Failure: the text is no login, the name or the box is already known, or the file cannot be written.
     """
-    address, chosen = _written(where, text, name, extras)
+    address, chosen = written(where, text, name, extras)
     if as_json:
         out(json.dumps({"name": chosen, **address.as_json()}, ensure_ascii=False))
     else:
@@ -151,11 +151,12 @@ def add(
 
 def write_instance(where: Paths, text: str, name: str = "") -> str:
     """Write a pasted login as a box and say so in one sentence, for the screen. Raises Failure."""
-    address, chosen = _written(where, text, name or None, Extras())
+    address, chosen = written(where, text, name or None, Extras())
     return f"Added {chosen}." + (f" Note: {PASSWORD_DROPPED}." if address.password_seen else "")
 
 
-def _written(where: Paths, text: str, name: str | None, extras: Extras) -> tuple[Address, str]:
+def written(where: Paths, text: str, name: str | None, extras: Extras) -> tuple[Address, str]:
+    """Write a pasted login as a box; the login and the name it got. Raises Failure."""
     address = _understood(text, extras)
     _refuse_twin(where, address)
     chosen = name or unused_name(address, _names(where))

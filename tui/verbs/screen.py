@@ -31,8 +31,12 @@ THEMES_S = 1.0
 """How often the operator's theme files are looked at."""
 
 
-def open_screen(args: argparse.Namespace) -> int:
-    """Run the app until the operator leaves."""
+def open_screen(args: argparse.Namespace, *, setup: str | None = None) -> int:
+    """Run the app until the operator leaves.
+
+    Args:
+        setup: begin with the guided setup of this platform or box; empty: of nothing yet.
+    """
     check_terminal()
     where = paths()
     look = names_only(where.fleet_file)
@@ -57,7 +61,7 @@ def open_screen(args: argparse.Namespace) -> int:
         theme=theme,
         glyphs=ASCII if glyphs == "ascii" else UNICODE,
         first_look=look.instances,
-        start=lambda running: _start(running, where, problems),
+        start=lambda running: _start(running, where, problems, setup),
         key_overrides=keys.overrides,
         shell_argv=lambda box: _shell_argv(box, where),
         save_theme=lambda name: _save_theme(name, where),
@@ -106,7 +110,7 @@ def _theme(asked: str | None, settled: str, depth: str, found: Themes) -> tuple[
     return "ansi16" if depth == "16" and not found.get(wanted).ansi else wanted, problems
 
 
-async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None:
+async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure], setup: str | None = None) -> None:
     """Load what SSH needs and watch the fleet; awaited after the first frame.
 
     It is loaded in a thread: a quarter of a second in which the views are drawn and keys are answered.
@@ -124,6 +128,8 @@ async def _start(app: RgtApp, where: Paths, problems: Sequence[Failure]) -> None
     app.period_s = chosen.period_s
     for problem in problems:
         await app.store.put(Notice(problem.line, "attention"))
+    if setup is not None:
+        await app.perform("setup", setup or None)
     following = asyncio.create_task(_follow_themes(app, where.themes))
     try:
         await until_cancelled(supervisor(app.store, where))

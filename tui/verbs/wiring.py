@@ -6,8 +6,9 @@ import asyncio
 import ctypes
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui.box.connect import Connector
 from tui.box.secrets import Asker, NoAsker
@@ -25,6 +26,9 @@ from tui.workers.box import BoxTransport, Pace
 from tui.workers.local_box import LocalBox
 from tui.workers.secrets import StoreAsker
 from tui.workers.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from tui.workers.setup import Setup
 
 
 @dataclass(slots=True)
@@ -61,16 +65,26 @@ def supervisor(store: Store, where: Paths) -> Supervisor:
         trust.accept(box, fingerprint, store.clock())
         fleet.repin(box, fingerprint)
 
+    dial = Dialer(Connector(trust, asker, on_command=told), told)
     return Supervisor(
         store,
-        Dialer(Connector(trust, asker, on_command=told), told),
+        dial,
         fleet=fleet,
         accept_key=accept,
         asker=asker,
         paths=where,
         pace=Pace(period_s=settings.load(where.fleet_file).settings.period_s),
         accounts=AccountsWatch(store, sources(where), time.monotonic, fleet.stamp).run,
+        new_setup=lambda reload: new_setup(store, where, dial, reload),
     )
+
+
+def new_setup(store: Store, where: Paths, dial: Dialer, reload: Callable[[], Awaitable[None]]) -> Setup:
+    """The guided setup. What it imports is loaded with the first one."""
+    from tui.verbs.setup import tools
+    from tui.workers.setup import Setup
+
+    return Setup(store, tools(where, dial, reload, store.clock))
 
 
 async def until_cancelled(work: Supervisor) -> None:

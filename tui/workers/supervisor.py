@@ -16,6 +16,8 @@ from tui.fleet.paths import Paths
 from tui.fleet.store import Store
 from tui.model.command import (
     AdoptRun,
+    AnswerSetup,
+    BackSetup,
     CancelSearch,
     ChooseDestination,
     CloseForward,
@@ -28,6 +30,7 @@ from tui.model.command import (
     GiveWord,
     GoOnOver,
     HaltTeardown,
+    LeaveSetup,
     LeaveTeardown,
     LoadOlder,
     OpenForward,
@@ -36,6 +39,8 @@ from tui.model.command import (
     RedoStep,
     ReloadFleet,
     SearchLog,
+    SkipSetup,
+    StartSetup,
     StartTeardown,
     SurveyStorage,
     TakeLook,
@@ -74,6 +79,17 @@ class Fleet(Protocol):
     def remove_run(self, name: str) -> None: ...
 
 
+class Handler(Protocol):
+    """Something that takes commands until it is closed."""
+
+    async def handle(self, command: Command) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+NewSetup = Callable[[Callable[[], Awaitable[None]]], Handler]
+"""Makes the guided setup; it is given what makes the workers match a changed fleet file."""
+
 Accept = Callable[[str, str], None]
 """Records the host key (name of the box, fingerprint) that the operator accepts. Raises Failure."""
 
@@ -109,6 +125,7 @@ class Supervisor:
         pace: Pace = Pace(),  # noqa: B008 - frozen
         new_backoff: Callable[[], Backoff] = Backoff,
         accounts: Callable[[], Awaitable[None]] | None = None,
+        new_setup: NewSetup | None = None,
     ) -> None:
         self._store = store
         self._dial = dial
@@ -119,6 +136,8 @@ class Supervisor:
         self._pace = pace
         self._new_backoff = new_backoff
         self._accounts = accounts
+        self._new_setup = new_setup
+        self._setup: Handler | None = None  # made when it is opened
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
@@ -272,6 +291,8 @@ class Supervisor:
                 | GiveWord()
             ):
                 await (await self._ends()).handle(command)
+            case StartSetup() | AnswerSetup() | SkipSetup() | BackSetup() | LeaveSetup():
+                await (await self._guide()).handle(command)
             case _:
                 await self._to_box(command)
 
@@ -327,7 +348,17 @@ class Supervisor:
             self._teardowns = module.Teardowns(self._store, self._dial, self._paths)
         return self._teardowns
 
+    async def _guide(self) -> Handler:
+        """The guided setup; loaded late and in a thread, as the teardowns are."""
+        if self._setup is None:
+            if self._new_setup is None:
+                raise Failure("There is no guided setup here.")
+            self._setup = await asyncio.to_thread(self._new_setup, self.reload)
+        return self._setup
+
     async def _stop_all(self) -> None:
+        if self._setup is not None:
+            await self._setup.close()
         if self._teardowns is not None:
             await self._teardowns.close()
         tasks = [t for b in self._boxes.values() for t in (b.task, *(task for _, task in b.runs.values()))]
