@@ -36,6 +36,7 @@ _SHORT_LABEL = {
     "also found": "also",
     "looked at": "seen",
     "more looks": "more",
+    "leads to": "then",
 }
 _SHORT_PLANE = {"control": "control plane", "science": "science"}
 _SHORT_RETRY = {
@@ -91,7 +92,7 @@ def entries(view: TriageView, width: int, height: int) -> list[Entry]:
         return _airy([head, ruled, list(_looked_at(view, width)), list(_looks(view, width, ()))], height)
     ruled = list(_ruled_out((*incident.ruled_out, *view.told.diagnosis.ruled_out), view, width))
     steps = list(_steps(incident, view, width))
-    others = list(_others(view, width))
+    others = [*_leads_to(incident, view, width), *_others(view, width)]
     used = sum(len(e.lines) for e in (*head, *ruled)) + min(3, sum(len(e.lines) for e in steps))
     room = max(2, height - used) if not view.all_evidence else 10_000
     used_looks = tuple(step.look for step in incident.remedy if step.look)
@@ -228,7 +229,7 @@ def _steps(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
     for n, step in enumerate(found):
         yield _step(("step", n), "do next" if n == 0 else "", step, view, width)
     if view.mount and incident.cls in STORAGE:
-        survey = RemedyStep(SafeText(f"find out what can be freed on {safe(view.mount)}"), 0, look="storage")
+        survey = RemedyStep(SafeText(f"Find out what can be freed on {safe(view.mount)}"), 0, look="storage")
         yield _step(("storage", view.mount), "" if found else "do next", survey, view, width)
 
 
@@ -273,6 +274,13 @@ def _others(view: TriageView, width: int) -> Iterator[Entry]:
         label = ""
 
 
+def _leads_to(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
+    """What else was seen and only follows from this."""
+    if incident.also:
+        line: Line = ((f"{', '.join(incident.also)} (follows from it)", "dim"),)
+        yield Entry((_labelled("leads to", line, view, width),))
+
+
 def _looked_at(view: TriageView, width: int) -> Iterator[Entry]:
     """What the diagnosis rests on. Silence about something must not look like health of it."""
     assert view.told is not None
@@ -302,7 +310,7 @@ def _looks(view: TriageView, width: int, used: Sequence[str]) -> Iterator[Entry]
         yield _step(("look", look.id), label, step, view, width)
         label = ""
     if view.mount and (view.incident is None or view.incident.cls not in STORAGE):
-        step = RemedyStep(SafeText(f"find out what can be freed on {safe(view.mount)}"), 0, look="storage")
+        step = RemedyStep(SafeText(f"Find out what can be freed on {safe(view.mount)}"), 0, look="storage")
         yield _step(("storage", view.mount), label, step, view, width)
 
 
