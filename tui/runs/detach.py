@@ -19,16 +19,24 @@ from tui.runs.plan_files import PLAN
 
 How = Literal["tmux", "nohup"]
 
-# $1 parent, $2 the run's folder. The folder is made by one process alone; its content comes as a tar whose
-# last file is the plan's id. A folder without it, and with nothing else in it, was cut off on the way.
+# $1 parent, $2 the run's folder. Its content comes as a tar and gets its name in one rename, so that of two
+# plans laid down at the same time one is there, and whole. A folder with anything else in it is not touched.
 _LAY_DOWN = r"""
 umask 077
 mkdir -p -- "$1" || exit 3
 if ! mkdir -- "$2" 2>/dev/null; then
-  [ -e "$2/.rgt/plan/id" ] && exit 9
-  [ -z "$(ls -A -- "$2" | grep -v '^\.rgt$')" ] || exit 9
+  [ -e "$2/.rgt" ] && exit 9
+  [ -z "$(ls -A -- "$2" | grep -v '^\.in')" ] || exit 9
 fi
-cd -- "$2" && tar -xf - && touch .rgt/plan/id && sync # what a run makes is newer than its plan
+cd -- "$2" || exit 3
+in=.in$$
+rm -rf -- "$in" && mkdir -- "$in" && (cd -- "$in" && tar -xf - && touch .rgt/plan/id) && sync || exit 4
+if [ ! -d .rgt ] && { mv -T "$in/.rgt" .rgt 2>/dev/null || { [ ! -d .rgt ] && mv "$in/.rgt" .rgt; }; }; then
+  rm -rf "$in" # what a run makes is newer than its plan
+else
+  rm -rf "$in"
+  exit 9
+fi
 """
 
 # $1 the run's folder: what is there, for comparison.

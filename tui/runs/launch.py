@@ -118,15 +118,24 @@ async def _brought(box: Transport, what: Launch, bring: Callable[[Transport], Aw
 
 async def _start_once(watch: _Watch, what: Launch) -> Started | None:
     """Start it. Where the link is lost in between, only what the box says decides whether to ask again."""
-    attempt = (await watch.again(lambda box: look(box, what.run))).attempt
+    before = await watch.again(lambda box: look(box, what.run))
     while True:
+        if before.state == "running":
+            return None
         try:
             await watch.skip_old_log()
             return await start(await watch.box(), what.run, wrapper_name(), what.session, what.how)
         except (LinkLost, TimeoutError):
             watch.lost()
+        except Failure:  # a session of its name is there: somebody else may have started it this very moment
+            await asyncio.sleep(PATIENCE_S)
+            now = await watch.again(lambda box: look(box, what.run))
+            if now.attempt == before.attempt and now.state != "running":
+                raise
+            watch.told(safe("Another launch of this run was quicker; nothing was started here."))
+            return None
         await asyncio.sleep(PATIENCE_S)
-        if (await watch.again(lambda box: look(box, what.run))).attempt > attempt:
+        if (await watch.again(lambda box: look(box, what.run))).attempt > before.attempt:
             return None
         watch.told(safe("The link was lost, and the box shows that nothing was started; asking again."))
 

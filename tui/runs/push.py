@@ -7,6 +7,7 @@ once every byte of it was hashed, so that no later push can reach what a live pr
 from __future__ import annotations
 
 import io
+import secrets
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -50,14 +51,15 @@ done
 """
 )
 
-# $1 the store, $2 the run's folder, $3 name of the copy, $4 the summing function. Lines of ``hash x path``
-# come in; what lies in the copy, or in the one under construction, goes out.
+# $1 the store, $2 the run's folder, $3 name of the copy, $4 the summing function, $5 name of the one under
+# construction, which is this launch's own. Lines of ``hash x path`` come in; what lies in the copy goes out.
 _MAKE = r"""
 umask 022
 store=$1
 cd -- "$2" || exit 3
 if [ ! -d "$3" ]; then
-  rm -rf -- "$3.part" && mkdir -- "$3.part" && cd -- "$3.part" || exit 4
+  find . -maxdepth 1 -name "$3.part*" -mmin +120 -exec rm -rf {} + 2>/dev/null # of launches that died
+  rm -rf -- "$5" && mkdir -- "$5" && cd -- "$5" || exit 4
   made=''
   while IFS= read -r line; do
     path=${line#* ? }
@@ -74,8 +76,17 @@ fi
 find . -type f -exec sh -c "$4"' sum "$@"' rgt {} +
 """
 
-# $1 the run's folder, $2 name of the copy: it is as it must be.
-_KEEP = 'cd -- "$1" && { [ -d "$2" ] || mv -- "$2.part" "$2"; }'
+# $1 the run's folder, $2 name of the copy, $3 of the one under construction: it is as it must be. Of two launches
+# at the same time one gets the name, and the other's copy goes.
+_KEEP = r"""
+cd -- "$1" || exit 3
+[ -d "$3" ] || { [ -d "$2" ]; exit; }
+if [ ! -d "$2" ]; then
+  mv -T -- "$3" "$2" 2>/dev/null && exit
+  [ -d "$2" ] || mv -- "$3" "$2" || exit 4
+fi
+rm -rf -- "$3" "$2/$3"
+"""
 
 # $1 the store. Hashes of files that went bad come in.
 _DROP = 'cd -- "$1" && while read -r h; do rm -f -- "$h"; done'
@@ -128,7 +139,8 @@ async def make_copy(transport: Transport, tree: CodeTree, store: str, run: str) 
         Failure: what lies there is not the tree. LinkLost, TimeoutError: ask again.
     """
     lines = "".join(f"{one.line()}\n" for one in tree.files).encode()
-    script = Script(_MAKE, (store, run, SOURCE, _SUM), why="the run's own copy of the code")
+    part = f"{SOURCE}.part-{secrets.token_hex(4)}"
+    script = Script(_MAKE, (store, run, SOURCE, _SUM, part), why="the run's own copy of the code")
     limit = len(lines) * 2 + (1 << 16)
     done = await transport.run(script, stdin=lines, timeout=120 + len(tree.files) / 100, limit=limit)
     if done.exit != 0:
@@ -140,7 +152,7 @@ async def make_copy(transport: Transport, tree: CodeTree, store: str, run: str) 
             there.add((digest, path.removeprefix("./")))
     wanted = {(one.sha256, one.path) for one in tree.files}
     if there == wanted:
-        kept = await transport.run(Script(_KEEP, (run, SOURCE), why="the copy is whole"), timeout=60)
+        kept = await transport.run(Script(_KEEP, (run, SOURCE, part), why="the copy is whole"), timeout=60)
         if kept.exit != 0:
             raise _refused(kept, run)
         return
