@@ -170,12 +170,8 @@ async def test_to_the_operators_word_by_hand(made: tuple[Path, Path]) -> None:
         assert (view.ended, view.question) == ("attested", None)
         rig.store.fold()
         assert rig.store.snapshot.open_ends == ()
-        assert results(rig.where) == [
-            ("roster", "refused"), ("roster", "passed"), ("digest-report", "passed"),
-            ("copy-report", "passed"), ("readback-report", "passed"),
-            ("load-report", "passed"), ("metric-report", "passed"),
-            ("destroy", "unproven"), ("destroy", "unproven"), ("destroy", "attested"),
-        ]  # fmt: skip
+        ends = [result for act, result in results(rig.where) if act == "destroy"]
+        assert ends == ["unproven", "unproven", "attested"]
         with pytest.raises(Failure, match="settled"):
             await rig.do(RedoStep("box", "roster"))
 

@@ -23,6 +23,7 @@ NAMES: Mapping[StepId, str] = {
 }
 _STOP_NAMES: Mapping[StepId, str] = {**NAMES, "approval": "1 approval", "outcome": "2 outcome"}
 _NAME = 13
+_ASCII = str.maketrans({"·": "-", "…": "~", "→": ">", "↑": "^", "↓": "v", "–": "-"})
 _BAR = 20
 _LABEL = 10
 
@@ -42,7 +43,14 @@ def step_line(view: TeardownView, step: StepView, width: int, glyphs: Glyphs) ->
     name = (fit(f" {name_of(view, step.id)}", _NAME), "dim" if child or step.state == "waiting" else "strong")
     head: Line = (name, (f"{mark} ", style))
     said = tuple(_brief(step, width - _NAME - 3, glyphs))
-    return clip((*head, *said), width - 1, glyphs.ellipsis)
+    return clip(_drawn((*head, *said), glyphs), width - 1, glyphs.ellipsis)
+
+
+def _drawn(line: Iterable[Span], glyphs: Glyphs) -> Line:
+    """A line in the glyphs of this terminal: the worker's sentences know only one set."""
+    if glyphs.name != "ascii":
+        return tuple(line)
+    return tuple((text.translate(_ASCII), style) for text, style in line)
 
 
 def _mark(step: StepView, glyphs: Glyphs) -> Span:
@@ -142,7 +150,7 @@ def detail_lines(view: TeardownView, step: StepView, width: int, glyphs: Glyphs)
         lines += _field("made", f"{step.at[:19].replace('T', ' ')} UTC{kept}", width, "dim")
     if view.problem:
         lines[:0] = _field("problem", view.problem, width, "danger")
-    return lines
+    return [_drawn(line, glyphs) for line in lines]
 
 
 def _asked(view: TeardownView, step: StepView, width: int) -> list[Line]:

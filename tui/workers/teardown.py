@@ -42,6 +42,8 @@ from tui.workers.lock import WatchLock
 from tui.workers.teardown_board import Board
 from tui.workers.teardown_walk import STEPS, Walk, choose, proposed
 
+LEAVE_S = 3.0
+"""What work gets to close its connections in when it is halted."""
 _SETTLED = ("proven", "attested", "already-gone", "already-stopped")
 _OVER = ("box-busy", "box-unknown")
 """What a stop that loses nothing may go on over, with a reason."""
@@ -143,7 +145,7 @@ class Teardown:
         if work is None or work.done():
             return False
         work.cancel()
-        await asyncio.wait([work])
+        await asyncio.wait([work], timeout=LEAVE_S)
         return True
 
     async def decide(self, groups: Sequence[str], decision: Decision) -> None:
@@ -155,7 +157,7 @@ class Teardown:
         self._from("digest")
         self._sure.discard("roster")
         assert self._walker is not None
-        leftovers = self._walker.leftovers()
+        leftovers = await self._walker.leftovers()
         open_ = sum(not one.decision for one in leftovers)
         self._board.step("roster", brief=safe(f"{open_} of {len(leftovers)} groups to decide"))
         await self._board.show(leftovers=leftovers, current="roster", question="leftovers")
@@ -373,7 +375,7 @@ class Teardown:
         for one in made:
             self._board.step_is(one)
         if step == "roster":
-            await self._board.show(leftovers=walker.leftovers())
+            await self._board.show(leftovers=await walker.leftovers())
         if all(one.state == "done" for one in made):
             self._sure |= {one.id for one in made}
             await self._board.show()

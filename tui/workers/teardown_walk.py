@@ -88,14 +88,17 @@ class Walk:
         task, records = self.task, self.task.records
         newest = await asyncio.to_thread(records.newest, Roster)
         now = await look_for_roster(task, self.dial, self.verb, decided(task.folder, newest))
-        stored = (await self.stands()).roster
-        if stored is not None and "roster" not in self.forced and same_roster(stored, now):
-            return (words.roster_step(stored, self.said(), reused=True),)
+        stored = None if "roster" in self.forced else (await self.stands()).roster
+        if stored is not None and await asyncio.to_thread(same_roster, stored, now):
+            return await _told(words.roster_step, stored, self.said(), reused=True)
         await keep_roster(task, now)
-        return (words.roster_step(now, self.said(), reused=False),)
+        return await _told(words.roster_step, now, self.said(), reused=False)
 
-    def leftovers(self) -> tuple[LeftoverView, ...]:
+    async def leftovers(self) -> tuple[LeftoverView, ...]:
         """The groups of the newest roster, with what was decided since. Raises Failure."""
+        return await asyncio.to_thread(self._leftovers)
+
+    def _leftovers(self) -> tuple[LeftoverView, ...]:
         roster = self.task.records.newest(Roster)
         if roster is None:
             return ()
@@ -111,9 +114,9 @@ class Walk:
                 (self.task.folder / JOURNAL).unlink()
         elif stored is not None:
             now = await self._hashed(store=False)
-            if same_digests(stored, now):
-                return (words.digest_step(roster, stored, reused=True),)
-        return (words.digest_step(roster, await self._hashed(store=True), reused=False),)
+            if await asyncio.to_thread(same_digests, stored, now):
+                return await _told(words.digest_step, roster, stored, reused=True)
+        return await _told(words.digest_step, roster, await self._hashed(store=True), reused=False)
 
     async def _hashed(self, *, store: bool) -> DigestReport:
         return await hash_on_box(
@@ -124,21 +127,21 @@ class Walk:
         held = await self.stands()
         assert held.roster is not None
         if held.copied is not None and "copy" not in self.forced:
-            return (words.copy_step(held.roster, held.copied, reused=True),)
+            return await _told(words.copy_step, held.roster, held.copied, reused=True)
         to = chosen(self.task)
         if to is None:
             return (replace(words.waiting("copy"), state="needs-you", brief=SafeText("where to?")),)
         report = await copy_run(self.task, self.dial, to, lambda at: self.told("copy", words.moving(at)))
-        return (words.copy_step(held.roster, report, reused=False),)
+        return await _told(words.copy_step, held.roster, report, reused=False)
 
     async def _readback(self) -> tuple[StepView, ...]:
         held = await self.stands()
         assert held.copied is not None
         stored = None if "readback" in self.forced else held.readback
         if stored is not None and await asyncio.to_thread(untouched, held.copied):
-            return (words.readback_step(held.copied, stored, self.said(), reused=True),)
+            return await _told(words.readback_step, held.copied, stored, self.said(), reused=True)
         report = await self._read_back()
-        return (words.readback_step(held.copied, report, self.said(), reused=False),)
+        return await _told(words.readback_step, held.copied, report, self.said(), reused=False)
 
     async def _read_back(self) -> ReadbackReport:
         def need(what: Need) -> None:
@@ -178,6 +181,11 @@ class Walk:
         if there and not await asyncio.to_thread(there.is_dir):
             await self._read_back()  # what was restored was swept away
         await judge_apart(self.task, told)
+
+
+async def _told(make: Callable[..., StepView], *made: object, reused: bool) -> tuple[StepView, ...]:
+    """What is said of a record, made in a thread: it may name a hundred thousand files."""
+    return (await asyncio.to_thread(make, *made, reused=reused),)
 
 
 def chosen(task: Errand) -> str | None:
