@@ -49,6 +49,7 @@ class Sshd:
         self._host_key = tmp / "host"
         self._options = ""
         self._key_prefix = ""
+        self._before: tuple[str, ...] = ()
         self._listener: subprocess.Popen[bytes] | None = None
         self._sessions: list[psutil.Process] = []
 
@@ -236,7 +237,7 @@ class Sshd:
             self._write_config()
             log = (self.tmp / "sshd.log").open("ab")
             self._listener = subprocess.Popen(
-                [self._binaries["sshd"], "-D", "-e", "-f", str(self._config)],
+                [*self._before, self._binaries["sshd"], "-D", "-e", "-f", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

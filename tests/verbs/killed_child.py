@@ -1,4 +1,4 @@
-"""`rgt` that kills itself with SIGKILL where a test wants it: ``python -m tests.verbs.killed_child WHERE VERB …``.
+"""`rgt` that kills itself with SIGKILL where a test wants it: ``python -m tests.verbs.killed_child WHERE …``.
 
 WHERE is ``after:WHY`` or ``sent:WHY`` for a script with that purpose (answered, or on its way to the box), or
 ``call:MODULE:NAME`` for a function of rgt's own that has just done its work.

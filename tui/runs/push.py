@@ -76,8 +76,8 @@ fi
 find . -type f -exec sh -c "$4"' sum "$@"' rgt {} +
 """
 
-# $1 the run's folder, $2 name of the copy, $3 of the one under construction: it is as it must be. Of two launches
-# at the same time one gets the name, and the other's copy goes.
+# $1 the run's folder, $2 name of the copy, $3 of the one under construction: it is as it must be. Of two
+# launches at the same time one gets the name, and the other's copy goes.
 _KEEP = r"""
 cd -- "$1" || exit 3
 [ -d "$3" ] || { [ -d "$2" ]; exit; }
