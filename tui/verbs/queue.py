@@ -18,7 +18,6 @@ from tui.model.text import safe
 
 if TYPE_CHECKING:
     from tui.fleet.paths import Paths
-    from tui.model.instance import Instance
     from tui.runs.cells import Cell
     from tui.runs.errand import Errand
     from tui.runs.matrix import Row
@@ -79,20 +78,13 @@ async def _queue(args: argparse.Namespace) -> int:
 
 def _tasks(args: argparse.Namespace, where: Paths) -> dict[str, Errand]:
     """The job on each box. Raises Failure."""
-    from tui.fleet import profiles
-    from tui.fleet.paths import shipped
-    from tui.runs.errand import errand
     from tui.verbs.ending import instance_named
+    from tui.workers.launch_once import worked_out
 
-    facts = profiles.load(shipped("profiles"), where.profiles).by_id
     found = {}
     for box in dict.fromkeys(args.on.split(",")):
         instance = instance_named(box.strip(), where)
-        profile = facts.get(instance.platform)
-        folder = args.shared or args.dir
-        found[instance.name] = errand(
-            Path(args.file), instance, profile.facts if profile else None, folder=folder
-        )
+        found[instance.name] = worked_out(Path(args.file), instance, where, folder=args.shared or args.dir)
     return found
 
 
@@ -243,11 +235,20 @@ async def _start(
 
 async def _matrix(args: argparse.Namespace) -> int:
     from tui.fleet.paths import paths
+    from tui.runs import queue
     from tui.runs.matrix import counts
+    from tui.verbs.ending import instance_named
+    from tui.verbs.line import line_to
+    from tui.workers.matrix_once import ask_all, held_of, page_of, table
 
     where = paths()
-    page = _page(args.name, where)
-    found = await _rows(where, page)
+    page = page_of(args.name, where)
+
+    async def ask(share: Share) -> Sequence[Seen]:
+        async with line_to(instance_named(share.box, where), where) as line:
+            return await queue.read(await line(), share.claims, share.folders)
+
+    found = table(page, await ask_all(page, ask), held_of(where))
     if args.json:
         print(json.dumps({"queue": page.queue, "counts": counts(found), "cells": [_row(r) for r in found]}))
     else:
@@ -257,60 +258,6 @@ async def _matrix(args: argparse.Namespace) -> int:
     if any(row.state in bad or (row.accepted is None and row.sealed) for row in found):
         return Exit.ATTENTION
     return Exit.UNREACHABLE if any(row.state == "unreachable" for row in found) else Exit.FINE
-
-
-async def _rows(where: Paths, page: QueuePage) -> tuple[Row, ...]:
-    from tui.custody.receipts import Ledger
-    from tui.runs.matrix import rows, verdicts
-
-    seen: dict[str, Seen] = {}
-    unreached: dict[str, str] = {}
-    answers = await asyncio.gather(*(_asked(where, share) for share in page.shares))
-    for share, (told, why) in zip(page.shares, answers, strict=True):
-        if why:
-            unreached[share.box] = why
-        for one in told:
-            before = seen.get(one.name)
-            if before is None or one.attempt >= before.attempt:
-                seen[one.name] = one
-    boxes = {name: share.box for share in page.shares for name in share.folders}
-    receipts = (
-        (one.receipt.run, one.receipt.act, one.receipt.result)
-        for one in Ledger(where.receipts).report().receipts
-    )
-    return rows(page.values, boxes, seen, unreached, verdicts(receipts))
-
-
-async def _asked(where: Paths, share: Share) -> tuple[tuple[Seen, ...], str]:
-    """What a box says of its cells, or why it says nothing."""
-    from tui.runs import queue
-    from tui.verbs.ending import instance_named
-    from tui.verbs.line import line_to
-
-    try:
-        instance: Instance = instance_named(share.box, where)
-        async with asyncio.timeout(60), line_to(instance, where) as line:
-            return await queue.read(await line(), share.claims, share.folders), ""
-    except TimeoutError:
-        return (), f"{share.box} did not answer within 60 s."
-    except Failure as failure:
-        return (), failure.what
-
-
-def _page(name: str | None, where: Paths) -> QueuePage:
-    from tui.runs.queue_book import queue_book
-
-    book = queue_book(where)
-    names = book.names()
-    chosen = name or (names[0] if names else None)
-    page = book.find(chosen) if chosen else None
-    if page is None:
-        raise Failure(
-            f"There is no queue {safe(name or '', 100)!r}." if name else "No queue was started from here.",
-            do="Start one: rgt queue JOB --on BOX,BOX.",
-            exit=Exit.USAGE,
-        )
-    return page
 
 
 _MARKS = {True: "yes", False: "–", None: "?"}

@@ -9,21 +9,18 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
-from tui.model.text import amount, safe
+from tui.model.text import safe
 
 if TYPE_CHECKING:
-    from tui.box.transport import Transport
     from tui.fleet.paths import Paths
     from tui.runs.errand import Errand
     from tui.runs.launch import Answer
-    from tui.runs.preflight import BoxFacts, Check
-    from tui.verbs.line import Line
+    from tui.workers.launch_once import Looked
 
 _SMOKE_S = 600.0
 
@@ -116,164 +113,54 @@ def _smoke(args: argparse.Namespace) -> int:
 async def _push(args: argparse.Namespace) -> int:
     from tui.runs.preflight import ask_box
     from tui.verbs.line import line_to
+    from tui.workers.launch_once import bring
 
     task, where = _worked_out(args)
     async with line_to(task.instance, where) as dial:
         facts = await ask_box(await dial(), task.run, ())
         task = task.at(facts.run)
-        pushed = await _bring(args, await dial(), task)
+        done = await bring(await dial(), task, lambda line: _say(args, [line]))
     if args.json:
+        pushed = {"sent": done.sent, "bytes": done.bytes, "files": done.files}
         print(json.dumps({"store": task.store, "code": task.tree.digest, **pushed}, indent=1))
     return Exit.FINE
-
-
-async def _bring(args: argparse.Namespace, box: Transport, task: Errand) -> dict[str, int]:
-    from tui.runs.push import push
-
-    for one in task.tree.files:
-        if one.made_lf:
-            _say(args, [safe(f"code: {one.path} has Windows line ends; it travels with LF", 300)])
-    done = await push(box, task.tree, task.store)
-    _say(args, [f"code: {done.sent} of {done.files} files sent, {amount(done.bytes)}; the rest was there"])
-    return {"sent": done.sent, "bytes": done.bytes, "files": done.files}
 
 
 async def _launch(args: argparse.Namespace) -> int:
     from tui.runs.errand import secrets_of
     from tui.verbs.line import line_to
+    from tui.workers.launch_once import begin, look_first, plan_lines
 
     task, where = _worked_out(args)
     secrets = secrets_of(task.job)
     async with line_to(task.instance, where) as line:
-        found, facts, home = await _preflight(task, await line())
-        task = task.at(facts.run)
-        _say(args, _plan_lines(task))
-        _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in found))
-        if args.dry_run or any(one.verdict == "stop" for one in found):
-            return _only_told(args, task, found)
-        answer = await _started(args, task, where, line, home, secrets)
-    _watch(where, task, answer)
-    return _tell(args, task, answer)
+        looked = await look_first(task, await line())
+        _say(args, [safe(f"launch {task.run_id} on {task.instance.name}")])
+        _say(args, (f"  {title:<8} {text}" for title, text in plan_lines(looked.task)))
+        _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in looked.checks))
+        if args.dry_run or looked.stopped:
+            return _only_told(args, looked)
+        answer = await begin(line, looked, Path(args.file), where, secrets, lambda text: _say(args, [text]))
+    return _tell(args, looked.task, answer)
 
 
-def _only_told(args: argparse.Namespace, task: Errand, found: Sequence[Check]) -> int:
-    stopped = any(one.verdict == "stop" for one in found)
+def _only_told(args: argparse.Namespace, looked: Looked) -> int:
     if args.json:
-        checks = [{"name": one.name, "verdict": one.verdict, "said": one.said} for one in found]
-        print(json.dumps({"run": task.run_id, "kind": "refused" if stopped else "plan", "checks": checks}))
+        checks = [{"name": one.name, "verdict": one.verdict, "said": one.said} for one in looked.checks]
+        kind = "refused" if looked.stopped else "plan"
+        print(json.dumps({"run": looked.task.run_id, "kind": kind, "checks": checks}))
     _say(args, ["Nothing was started."])
-    return Exit.ATTENTION if stopped else Exit.FINE
-
-
-async def _started(
-    args: argparse.Namespace, task: Errand, where: Paths, line: Line, home: str, secrets: dict[str, str]
-) -> Answer:
-    """Write the run's page, start it, and leave a receipt of what came of it."""
-    from tui.custody.moments import moment
-    from tui.runs.book import book
-    from tui.runs.launch import launch
-    from tui.runs.plan_files import PLAN
-
-    what = task.launch(task.secrets_file(home))
-    plan = what.files[f"{PLAN}/id"].decode().strip()
-    book(where).write(task.page(Path(args.file), plan, moment(time.time())))
-
-    async def bring(transport: Transport) -> None:
-        await _bring(args, transport, task)
-        await _copy(transport, task, home, secrets)
-
-    answer = await launch(line, what, bring=bring, told=lambda text: _say(args, [text]))
-    _receipt(where, task, answer, plan)
-    return answer
-
-
-async def _copy(box: Transport, task: Errand, home: str, secrets: dict[str, str]) -> None:
-    from tui.runs.detach import give_secrets
-    from tui.runs.push import make_copy
-
-    await make_copy(box, task.tree, task.store, task.run)
-    file = task.secrets_file(home)
-    if file is not None:
-        folder, _, name = file.rpartition("/")
-        await give_secrets(box, folder, name, secrets)
-
-
-async def _preflight(task: Errand, box: Transport) -> tuple[list[Check], BoxFacts, str]:
-    """Everything that is looked at on the box, and its home."""
-    from tui.runs.preflight import ask_box, ask_torch, checks
-    from tui.workers.once import take
-
-    inputs = task.inputs()
-    facts = await ask_box(box, task.run, inputs)
-    telemetry = await take(box, task.instance.mounts, (), time.time)
-    torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
-    host = telemetry.host.value
-    home = str(host.home) if host and host.home else "/root"
-    return checks(task.job, facts, telemetry, torch), facts, home
+    return Exit.ATTENTION if looked.stopped else Exit.FINE
 
 
 def _worked_out(args: argparse.Namespace) -> tuple[Errand, Paths]:
     """The job on its box, and the operator's files. Raises Failure."""
-    from tui.fleet import profiles
-    from tui.fleet.paths import shipped
-    from tui.runs.errand import errand
     from tui.verbs.ending import changing, instance_named
+    from tui.workers.launch_once import worked_out
 
     where = changing(args)
     instance = instance_named(args.on, where)
-    profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(instance.platform)
-    facts = profile.facts if profile else None
-    return errand(Path(args.file), instance, facts, name=args.id, folder=args.dir), where
-
-
-def _plan_lines(task: Errand) -> Iterable[str]:
-    commit = f", commit {task.tree.commit[:12]}" if task.tree.commit else ", no git"
-    changed = " with changes" if task.tree.dirty else ""
-    yield safe(f"launch {task.run_id} on {task.instance.name}")
-    yield safe(f"  place    {task.run}")
-    yield f"  code     {len(task.tree.files)} files, {amount(task.tree.bytes)}{commit}{changed}"
-    for stage in task.job.chain():
-        proof = f"done when {stage.artifact} is there" if stage.artifact else "done when it ends with 0"
-        yield safe(f"  {stage.name:<8} {' '.join(stage.run)}; {proof}", 400)
-
-
-def _watch(where: Paths, task: Errand, answer: Answer) -> None:
-    """Write the run down, so that `rgt` watches it; one of an earlier attempt is written anew."""
-    from tui.fleet import settings
-    from tui.fleet.fleet_source import FleetFile
-
-    fleet = FleetFile(where)
-    tmux = answer.started is not None and answer.started.how == "tmux"
-    before = next((one for one in settings.load(where.fleet_file).runs if one.name == task.run_id), None)
-    if before is not None:
-        if answer.started is None:
-            return
-        fleet.remove_run(task.run_id)
-    fleet.add_run(task.spec(answer.truth.start, tmux=tmux))
-
-
-def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
-    from tui.custody.machine import known_victim
-    from tui.custody.moments import moment
-    from tui.custody.receipts import Ledger
-    from tui.custody.statement import Receipt, Subject, about
-
-    victim = known_victim(task.instance, where)
-    Ledger(where.receipts).append(
-        Receipt(
-            act="launch",
-            result="recorded",
-            at=moment(time.time()),
-            subjects=(
-                about(victim, victim.name),
-                Subject(name="plan", sha256=f"sha256:{plan}"),
-                Subject(name="code", sha256=f"sha256:{task.tree.digest}"),
-            ),
-            victim=victim,
-            run=task.run_id,
-            detail=f"{answer.kind}: {answer.why}",
-        )
-    )
+    return worked_out(Path(args.file), instance, where, name=args.id, folder=args.dir), where
 
 
 def _tell(args: argparse.Namespace, task: Errand, answer: Answer) -> int:

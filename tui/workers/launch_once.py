@@ -1,0 +1,168 @@
+"""One launch, from a job file to an answer: what `rgt launch` and the view of it have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.box.transport import Transport
+from tui.custody.machine import known_victim
+from tui.custody.moments import moment
+from tui.custody.receipts import Ledger
+from tui.custody.statement import Receipt, Subject, about
+from tui.fleet import profiles, settings
+from tui.fleet.fleet_source import FleetFile
+from tui.fleet.paths import Paths, shipped
+from tui.model.instance import Instance
+from tui.model.text import SafeText, amount, safe
+from tui.runs.book import book
+from tui.runs.detach import give_secrets
+from tui.runs.errand import Errand, errand
+from tui.runs.launch import Answer, Dial, launch
+from tui.runs.plan_files import PLAN
+from tui.runs.preflight import Check, ask_box, ask_torch, checks
+from tui.runs.push import Pushed, make_copy, push
+from tui.workers.once import take
+
+Told = Callable[[SafeText], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was looked at on the box before a launch.
+
+    Attributes:
+        task: with its folder as the box resolves it.
+        checks: stops first.
+        home: the login's home on the box.
+    """
+
+    task: Errand
+    checks: tuple[Check, ...]
+    home: str
+
+    @property
+    def stopped(self) -> bool:
+        return any(one.verdict == "stop" for one in self.checks)
+
+
+def worked_out(
+    file: Path, instance: Instance, where: Paths, *, name: str | None = None, folder: str | None = None
+) -> Errand:
+    """The job on its box, with what the box's platform is known to need. Raises Failure.
+
+    Args:
+        name: of the run; by default made of the job and its code.
+        folder: on the box, in place of its data disk.
+    """
+    profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(instance.platform)
+    return errand(file, instance, profile.facts if profile else None, name=name, folder=folder)
+
+
+async def look_first(task: Errand, box: Transport) -> Looked:
+    """Look at everything on the box. Raises Failure, LinkLost, SessionsExhausted, TimeoutError."""
+    facts = await ask_box(box, task.run, task.inputs())
+    telemetry = await take(box, task.instance.mounts, (), time.time)
+    torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
+    host = telemetry.host.value
+    home = str(host.home) if host and host.home else "/root"
+    return Looked(task.at(facts.run), tuple(checks(task.job, facts, telemetry, torch)), home)
+
+
+def plan_lines(task: Errand) -> Iterator[tuple[str, SafeText]]:
+    """What would be done, as titles and sentences."""
+    commit = f", commit {task.tree.commit[:12]}" if task.tree.commit else ", no git"
+    changed = " with changes" if task.tree.dirty else ""
+    yield "place", safe(task.run)
+    yield "code", safe(f"{len(task.tree.files)} files, {amount(task.tree.bytes)}{commit}{changed}")
+    for stage in task.job.chain():
+        proof = f"done when {stage.artifact} is there" if stage.artifact else "done when it ends with 0"
+        yield stage.name, safe(f"{' '.join(stage.run)}; {proof}", 400)
+    if task.job.secrets:
+        names = ", ".join(task.job.secrets)
+        yield "secrets", safe(f"{names}: by stdin into a file of mode 600, never shown", 400)
+
+
+def plan_id(looked: Looked) -> str:
+    """Digest of what would be laid down. Raises Failure: a word names a place that is not known."""
+    files = looked.task.launch(looked.task.secrets_file(looked.home)).files
+    return files[f"{PLAN}/id"].decode().strip()
+
+
+async def bring(box: Transport, task: Errand, told: Told) -> Pushed:
+    """Bring what of the code the box has not got. Raises Failure, LinkLost, TimeoutError."""
+    for one in task.tree.files:
+        if one.made_lf:
+            told(safe(f"code: {one.path} has Windows line ends; it travels with LF", 300))
+    done = await push(box, task.tree, task.store)
+    told(safe(f"code: {done.sent} of {done.files} files sent, {amount(done.bytes)}; the rest was there"))
+    return done
+
+
+async def begin(
+    line: Dial, looked: Looked, file: Path, where: Paths, secrets: Mapping[str, str], told: Told
+) -> Answer:
+    """Write the run's page, start it, leave a receipt of what came of it, and have it watched.
+
+    Args:
+        file: the job file, for the page.
+        secrets: values by name; they go by stdin.
+
+    Raises:
+        Failure: nothing was started, or nobody knows; it says which.
+    """
+    task = looked.task
+    what = task.launch(task.secrets_file(looked.home))
+    plan = what.files[f"{PLAN}/id"].decode().strip()
+    book(where).write(task.page(file, plan, moment(time.time())))
+
+    async def brought(box: Transport) -> None:
+        await bring(box, task, told)
+        await _copy(box, looked, secrets)
+
+    answer = await launch(line, what, bring=brought, told=told)
+    _receipt(where, task, answer, plan)
+    _watch(where, task, answer)
+    return answer
+
+
+async def _copy(box: Transport, looked: Looked, secrets: Mapping[str, str]) -> None:
+    task = looked.task
+    await make_copy(box, task.tree, task.store, task.run)
+    file = task.secrets_file(looked.home)
+    if file is not None:
+        folder, _, name = file.rpartition("/")
+        await give_secrets(box, folder, name, secrets)
+
+
+def _watch(where: Paths, task: Errand, answer: Answer) -> None:
+    """Write the run down, so that `rgt` watches it; one of an earlier attempt is written anew."""
+    fleet = FleetFile(where)
+    tmux = answer.started is not None and answer.started.how == "tmux"
+    before = next((one for one in settings.load(where.fleet_file).runs if one.name == task.run_id), None)
+    if before is not None:
+        if answer.started is None:
+            return
+        fleet.remove_run(task.run_id)
+    fleet.add_run(task.spec(answer.truth.start, tmux=tmux))
+
+
+def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
+    victim = known_victim(task.instance, where)
+    Ledger(where.receipts).append(
+        Receipt(
+            act="launch",
+            result="recorded",
+            at=moment(time.time()),
+            subjects=(
+                about(victim, victim.name),
+                Subject(name="plan", sha256=f"sha256:{plan}"),
+                Subject(name="code", sha256=f"sha256:{task.tree.digest}"),
+            ),
+            victim=victim,
+            run=task.run_id,
+            detail=f"{answer.kind}: {answer.why}",
+        )
+    )
