@@ -51,6 +51,8 @@ TOASTS = 3
 """Messages that come together and are shown one by one; more are counted, and listed in their view."""
 LEAVE_S = 0.3
 """What tasks get to end in when the operator leaves."""
+TELL_S = 2.0
+"""What saying why may take when it leaves for a fault or a signal."""
 LEAST = (40, 10)
 """Columns and rows below which nothing useful can be drawn."""
 
@@ -478,14 +480,24 @@ def run(app: RgtApp, *, mouse: bool = False) -> int:
     """Run the app on this terminal and give the exit code.
 
     Whatever still hangs `LEAVE_S` after the screen is gone is left behind: a dead box must not hold up the
-    operator's prompt.
+    operator's prompt, and a terminal that was closed must not leave a reader behind that spins on its end.
     """
-    with asyncio.Runner() as runner:
-        runner.run(app.run_async(mouse=mouse))
-        code = app.return_code or 0
-        sys.stdout.flush()
-        deadline = threading.Timer(LEAVE_S, os._exit, (code,))
-        deadline.daemon = True
-        deadline.start()
+    try:
+        with asyncio.Runner() as runner:
+            runner.run(app.run_async(mouse=mouse))
+            code = app.return_code or 0
+            sys.stdout.flush()
+            deadline = _leave_anyway(code, LEAVE_S)
+    except BaseException:
+        _leave_anyway(int(Exit.INTERRUPTED), TELL_S)
+        raise
     deadline.cancel()
     return code
+
+
+def _leave_anyway(code: int, seconds: float) -> threading.Timer:
+    """End the process in some seconds, whatever threads are left by then."""
+    deadline = threading.Timer(seconds, os._exit, (code,))
+    deadline.daemon = True
+    deadline.start()
+    return deadline

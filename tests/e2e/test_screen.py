@@ -74,6 +74,19 @@ def test_signals_leave_a_usable_terminal(home: Home, box: Sshd, number: signal.S
         assert pane.call("display-message", "-p", "-t", "t", "#{mouse_any_flag}").strip() == "0"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_terminal_that_is_closed_takes_the_app_with_it(
+    home: Home, box: Sshd, number: signal.Signals
+) -> None:
+    """Also where the multiplexer itself dies: nothing is left that reads a dead terminal again and again."""
+    with tmux(80, 24) as pane:
+        start(pane, home)
+        pane.wait_for(r"box-a")
+        app = psutil.Process(app_pid(pane))
+        os.kill(int(pane.call("display-message", "-p", "#{pid}")), number)
+        app.wait(timeout=15)
+
+
 def test_kill_9_loses_nothing_that_was_written(home: Home, box: Sshd, job: Job) -> None:
     home.rgt("watch", "box-a", "--log", str(job.log), "--pid", str(job.pid), "--name", "by-hand")
     before = home.fleet.read_bytes()
