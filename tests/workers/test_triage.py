@@ -23,7 +23,7 @@ from tui.model.run import RunState
 from tui.model.snapshot import BoxView, RunView
 from tui.model.text import LogText, SafeText
 from tui.workers.evidence import diagnosed, digest_of, known_of, said_of
-from tui.workers.triage import SETTLE_S, Triager, kept_of, load_rules, subjects_of, troubles
+from tui.workers.triage import AGAIN_S, SETTLE_S, Triager, kept_of, load_rules, subjects_of, troubles
 
 
 def box() -> BoxView:
@@ -109,6 +109,19 @@ async def test_asking_gives_a_diagnosis_with_the_logs_own_numbers(tmp_path: Path
     assert shown is not None and shown.diagnosed is told
     assert any(a.short == told.diagnosis.incidents[0].cls.replace("_", " ") for a in shown.attention)
     assert ("log (102 lines)", NOW) in told.looked_at
+
+
+async def test_the_same_answer_is_asked_for_ever_more_seldom(tmp_path: Path) -> None:
+    store = stored()
+    triager = Triager(store, lambda _: None, tmp_path)
+    gaps = []
+    for _ in range(3):
+        await triager._diagnose(BOX, RUN)
+        gaps.append(triager._gaps[(BOX, RUN)])
+    assert gaps == [AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S]
+    store.log(RUN).append(LogBatch(RUN, 0, (LogText("torch.OutOfMemoryError: CUDA out of memory."),), NOW))
+    await triager._diagnose(BOX, RUN)
+    assert triager._gaps[(BOX, RUN)] == AGAIN_S
 
 
 async def test_a_look_and_a_survey_come_back_and_lead_to_a_new_diagnosis(tmp_path: Path) -> None:

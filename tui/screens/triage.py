@@ -27,7 +27,7 @@ from tui.widgets.lines import end_of
 from tui.widgets.rule import Rule
 from tui.widgets.triage_rows import TriageView, entries, first_choice, taken_words
 
-AGAIN_S = 3.0
+AGAIN_S = 5.0
 """While it is looked at, a diagnosis is made anew this often, if there is anything new to make it from."""
 STILL_TRUE_S = 60.0
 """An answer younger than this is shown; asking again needs `r` or this time."""

@@ -35,7 +35,8 @@ LOOK_S = 1.0
 SETTLE_S = 3.0
 """What just turned bad is given this long, so that the log's last words are there, too."""
 AGAIN_S = 20.0
-"""A run in trouble whose log grows is diagnosed anew this often."""
+"""A run in trouble whose log grows is diagnosed anew after this time, and later each time nothing changed."""
+SELDOM_S = 600.0
 
 KERNEL_S = 300.0
 """The kernel is asked about the same dead run no more often than this."""
@@ -62,6 +63,8 @@ class Triager:
         self._due: dict[Target, float] = {}
         self._ends: dict[Target, int] = {}
         self._asked_kernel: dict[str, float] = {}
+        self._gaps: dict[Target, float] = {}
+        self._one_at_a_time = asyncio.Semaphore(1)  # each takes a core for a third of a second
         self._errands: set[asyncio.Task[None]] = set()
         self._under_way: set[object] = set()
 
@@ -110,7 +113,7 @@ class Triager:
         """Runs whose trouble is new, or whose log went on in it, after a moment for their last words."""
         known = {(r.spec.box, r.name): r for r in snapshot.runs}
         for gone in [t for t in self._seen if t not in known]:
-            for table in (self._seen, self._due, self._ends):
+            for table in (self._seen, self._due, self._ends, self._gaps):
                 table.pop(gone, None)
         for place, run in known.items():
             target: Target = place
@@ -123,8 +126,8 @@ class Triager:
                 and target not in self._due
                 and self._store.log(run.name).end != self._ends.get(target)
             ):
-                self._due[target] = now + AGAIN_S
-        due = [target for target, at in self._due.items() if at <= now or at > now + 10 * AGAIN_S]
+                self._due[target] = now + self._gaps.get(target, AGAIN_S)
+        due = [target for target, at in self._due.items() if at <= now or at > now + 2 * SELDOM_S]
         for target in due:
             del self._due[target]
         return due
@@ -153,7 +156,16 @@ class Triager:
             digest = digest_of(rules, lines, first) if read_at is not None else None
             return diagnosed(rules, box, run, digest, log_at=read_at, at=now)
 
-        await self._store.put(await asyncio.to_thread(work))
+        async with self._one_at_a_time:
+            told = await asyncio.to_thread(work)
+        before = run.diagnosed if run is not None else box.diagnosed
+        self._space_out((box_name, run_name), before, told)
+        await self._store.put(told)
+
+    def _space_out(self, target: Target, before: Diagnosed | None, told: Diagnosed) -> None:
+        """The same answer again is asked for half as often from now on."""
+        same = before is not None and _classes(before) == _classes(told)
+        self._gaps[target] = min(SELDOM_S, 2 * self._gaps.get(target, AGAIN_S)) if same else AGAIN_S
 
     async def _kernel_words(self, box: BoxView, run: RunView) -> bool:
         """Where a process is gone, ask the kernel once why: it keeps the answer for a while only.
@@ -234,6 +246,10 @@ def load_rules(own: Path) -> Rules:
     from tui.triage.rules import compiled
 
     return compiled(load(own))
+
+
+def _classes(told: Diagnosed) -> tuple[str, ...]:
+    return (told.diagnosis.outcome, *(one.cls for one in told.diagnosis.incidents))
 
 
 def _looks(snapshot: FleetSnapshot, box_name: str) -> tuple[object, ...]:
