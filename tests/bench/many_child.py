@@ -38,28 +38,37 @@ UP = Script("echo up", why="is it up?")
 async def ours(plan: Plan) -> Outcome:
     """The product's own workers, and a store that folds what they find. No screen."""
     transports, spent, base = await _connected(plan)
-    cpu_pct, looks = await _watch(plan, lambda box: asyncio.sleep(0, transports[box.name]))
+    cpu_pct, looks = await _watch(plan, Pace(PERIOD_S), lambda box: asyncio.sleep(0, transports[box.name]))
     grown = measure.pss_bytes([os.getpid()]) - base
     await _close(transports)
     return Outcome(spent.seconds, spent.cpu_s, cpu_pct, grown, looks)
 
 
 async def ours_unread(plan: Plan) -> Outcome:
-    """Our connections alone: the same conversation, its answers thrown away."""
+    """Our connections alone: the same conversation on the same beat, its answers thrown away."""
     transports, spent, base = await _connected(plan)
     asked = await peers.rehearse(plan)
     lines = await gather(peers.start_unread(transport.open) for transport in transports.values())
-    cpu_pct, looks = await peers.watch_unread(plan, lines, asked)
+    cpu_pct, looks = await peers.watch_unread(plan, Pace(PERIOD_S), lines, asked)
     grown = measure.pss_bytes([os.getpid()]) - base
     await _close(transports)
     return Outcome(spent.seconds, spent.cpu_s, cpu_pct, grown, looks)
 
 
-async def ssh_worked(plan: Plan) -> Outcome:
-    """The product's workers over `ssh` processes instead of our connections."""
+async def ssh_read(plan: Plan) -> Outcome:
+    """A loop for each `ssh` process, that asks, and reads the answers as we do."""
+    return await _over_ssh(plan, peers.OwnTime(PERIOD_S))
+
+
+async def ssh_on_beat(plan: Plan) -> Outcome:
+    """The product as it is, over `ssh` processes instead of our connections."""
+    return await _over_ssh(plan, Pace(PERIOD_S))
+
+
+async def _over_ssh(plan: Plan, pace: Pace) -> Outcome:
     gate = asyncio.Semaphore(peers.AT_ONCE)
     transports = {box.name: peers.SshProcesses(Path(plan.ssh_config), gate) for box in _boxes(plan)}
-    cpu_pct, looks = await _watch(plan, lambda box: asyncio.sleep(0, transports[box.name]))
+    cpu_pct, looks = await _watch(plan, pace, lambda box: asyncio.sleep(0, transports[box.name]))
     memory = measure.pss_bytes(measure.tree(os.getpid())[1:])
     await gather(transport.close() for transport in transports.values())
     return Outcome(0.0, 0.0, cpu_pct, memory, looks)
@@ -104,7 +113,9 @@ async def _close(transports: dict[str, SshTransport]) -> None:
     await gather(transport.close() for transport in transports.values())
 
 
-async def _watch(plan: Plan, dial: Callable[[Instance], Awaitable[BoxTransport]]) -> tuple[float, int]:
+async def _watch(
+    plan: Plan, pace: Pace, dial: Callable[[Instance], Awaitable[BoxTransport]]
+) -> tuple[float, int]:
     """Give every box its worker, all of which report to one store. Per cent of a core, and looks taken."""
     store, looks, seen = Store(), 0, 0
     boxes = _boxes(plan)
@@ -112,7 +123,7 @@ async def _watch(plan: Plan, dial: Callable[[Instance], Awaitable[BoxTransport]]
 
     async def work(number: int, box: Instance) -> None:
         await asyncio.sleep(PERIOD_S * number / plan.boxes)
-        await BoxWorker(box, dial, store, runs=tuple, pace=Pace(PERIOD_S), backoff=Backoff()).run()
+        await BoxWorker(box, dial, store, runs=tuple, pace=pace, backoff=Backoff()).run()
 
     def published(*_: object) -> None:
         nonlocal looks, seen
@@ -131,7 +142,8 @@ async def _watch(plan: Plan, dial: Callable[[Instance], Awaitable[BoxTransport]]
 SIDES: dict[str, Callable[[Plan], Awaitable[Outcome]]] = {
     "ours": ours,
     "ours-unread": ours_unread,
-    "ssh-worked": ssh_worked,
+    "ssh-read": ssh_read,
+    "ssh-on-beat": ssh_on_beat,
     "ssh-unread": peers.ssh_unread,
     "master": peers.control_masters,
 }

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.bench import measure
@@ -20,12 +20,20 @@ from tui.box.probe.script import script
 from tui.box.transport import Channel, Completed, LinkLost, Script
 from tui.model.failure import Failure
 from tui.workers.box import Forward, Pace
+from tui.workers.rhythm import Rhythm
 
 AT_ONCE = 16
 """`ssh` processes that connect at the same time; ours are the product's own 8."""
 
 PLAIN_LOOK = "exec cat /proc/loadavg /proc/uptime /proc/meminfo"
 """What is asked through a ControlMaster in each tick: less than the probe's plainest tick."""
+
+
+class OwnTime(Pace):
+    """Each box is asked at a time of its own, as by a loop for each; ours are asked on one beat."""
+
+    def next_at(self, started: float, now: float) -> float:
+        return max(started + self.period_s, now)
 
 
 @dataclass(slots=True)
@@ -122,39 +130,35 @@ class _Rehearsal(SshProcesses):
 async def rehearse(plan: Plan) -> list[bytes]:
     """What our probe asks of a box, tick by tick, at the product's own cadence."""
     stage = _Rehearsal(Path(plan.ssh_config), asyncio.Semaphore(1))
-    probe, pace, asked = Probe(stage), Pace(), []
-    for tick in range(int((plan.settle_s + plan.window_s) / PERIOD_S) + 3):
+    probe, rhythm, asked = Probe(stage), Rhythm(Pace(PERIOD_S)), []
+    for _ in range(int((plan.settle_s + plan.window_s) / PERIOD_S) + 3):
         stage.written.clear()
-        await probe.tick(
-            ProbeRequest(),
-            gpus=tick % pace.filesystems_every == 0,  # as a box without cards is asked for them
-            filesystems=tick % pace.filesystems_every == 0,
-            candidates=tick % pace.candidates_every == 0,
-            xid=tick % pace.candidates_every == 0,
-            processes=tick % pace.candidates_every == 0,
-        )
+        parts, _ = rhythm.next(urgent=False, viewed=False, cards=False)
+        await probe.tick(ProbeRequest(), **asdict(parts))
         asked.append(bytes(stage.written))
     await probe.close()
     return asked
 
 
-async def watch_unread(plan: Plan, lines: Sequence[Unread], asked: Sequence[bytes]) -> tuple[float, int]:
-    """Ask every box the same at the same pace, and throw the answers away."""
+async def watch_unread(
+    plan: Plan, pace: Pace, lines: Sequence[Unread], asked: Sequence[bytes]
+) -> tuple[float, int]:
+    """Ask every box the same, and throw the answers away."""
+    loop = asyncio.get_running_loop()
     looks = ready = 0
 
     async def watch(number: int, line: Unread) -> None:
         nonlocal looks, ready
         await asyncio.sleep(PERIOD_S * number / len(lines))
         await line.answer(0)
-        due = time.monotonic()
         for requests in asked:
+            started = loop.time()
             await line.channel.write(requests)
             await line.answer(int((b"\n" + requests).rpartition(b"\nt ")[2].split()[0]))
             looks += 1
-            due += PERIOD_S
             if requests is asked[0]:
                 ready += 1
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await asyncio.sleep(pace.next_at(started, loop.time()) - loop.time())
 
     tasks = [asyncio.create_task(watch(n, line)) for n, line in enumerate(lines)]
     watched = await window(plan, lambda: looks, lambda: ready == len(lines))
@@ -171,7 +175,7 @@ async def ssh_unread(plan: Plan) -> Outcome:
     spent = Spent.begin()
     lines = await gather(start_unread(box.open) for _ in range(plan.boxes))
     spent.end()
-    cpu_pct, looks = await watch_unread(plan, lines, asked)
+    cpu_pct, looks = await watch_unread(plan, OwnTime(PERIOD_S), lines, asked)
     memory = measure.pss_bytes(process.pid for process in box.opened)
     await box.close()
     return Outcome(spent.seconds, spent.cpu_s, cpu_pct, memory, looks)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.box.probe_messages import LINUX, said
 from tui.box.parsers.mounts import read_mounts
-from tui.box.probe import origin
+from tui.box.probe import origin, system
 from tui.box.probe.as_json import telemetry_json, telemetry_plain
 from tui.box.probe.cards import read_cards, read_xid
 from tui.box.probe.choose import absolute, choose, mount_of
@@ -308,6 +308,25 @@ def test_memory_of_both_cgroup_versions() -> None:
     assert memory is not None
     assert (memory.limit_bytes, memory.used_bytes, memory.oom_kills) == (None, None, None)
     assert memory.host_total_bytes == 1000000 * 1024
+
+
+@given(
+    st.sampled_from(["memory.current", "memory.usage_in_bytes", "memory.max"]),
+    st.sampled_from(["inactive_file", "total_inactive_file", "nr_throttled"]),
+    st.lists(
+        st.sampled_from(["memory.max 90", "oom_kill 3", "hierarchical_memory_limit 70", "x", "", "version 2"])
+    ),
+    st.tuples(*[st.integers(0, 10**12)] * 4),
+    st.booleans(),
+)
+def test_memory_is_the_same_whether_its_steady_part_is_remembered_or_not(
+    use: str, cache: str, others: list[str], figures: tuple[int, int, int, int], twice: bool
+) -> None:
+    used, inactive, total, available = figures
+    lines = ["version 1", *others[:2], f"{use} {used}", *others[2:], f"{cache} {inactive}", ""]
+    group = "\n".join([*lines, f"{cache} 7\n"] if twice else lines).encode()
+    host = b"MemTotal: %d kB\nMemAvailable: %d kB\n" % (total, available)
+    assert system._memory(group, host, 5, 4) == system._whole_memory(group, host, 5, 4)
 
 
 def test_cpu_quota_of_both_versions() -> None:

@@ -174,3 +174,19 @@ async def test_a_box_without_cards_is_asked_for_them_seldom(
     await run_for(worker, store)
     asked = [one["gpus"] for one in box_module.Probe.sections]  # type: ignore[attr-defined]
     assert asked[:9] == [True, False, False, False, False, True, False, True, False]
+
+
+def test_boxes_are_asked_on_one_beat() -> None:
+    pace = Pace(period_s=2.0)
+    assert {pace.next_at(started, started + 0.1) for started in (9.6, 10.0, 10.001, 10.4)} == {12.0}
+    at, asked = 3.3, []
+    for _ in range(10):  # an answer takes its time, which puts nothing off
+        at = pace.next_at(at + 0.002, at + 0.3)
+        asked.append(at)
+    assert asked == [5.0 + 2.0 * n for n in range(10)]
+
+
+def test_a_box_that_answers_late_is_given_a_rest() -> None:
+    pace = Pace(period_s=2.0)
+    for late in (1.4, 1.6, 2.0, 2.3, 2.6, 3.0, 7.9):
+        assert 10.0 + late + 0.5 <= pace.next_at(10.0, 10.0 + late) <= 10.0 + late + 1.5

@@ -102,6 +102,11 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
     # --- called by us -------------------------------------------------------------------------------------
 
     @property
+    def writable(self) -> bool:
+        """Whether the box takes input without being waited for."""
+        return self._writable.is_set()
+
+    @property
     def ran(self) -> bool:
         """Whether the script itself began: its marker came."""
         return self._out_cut.open
@@ -214,7 +219,10 @@ class SshChannel:
         return await self._process.read(size)
 
     async def write(self, data: bytes) -> None:
-        await self._process.write(data)
+        if self._process.writable:
+            self._process.send(data)
+        else:
+            await self._process.write(data)
 
     async def close(self) -> None:
         self._closed = True

@@ -74,7 +74,7 @@ class Frames:
         """
         self._held += data
         found: list[Answer] = []
-        while (answer := self._next()) is not None:
+        while self._held and (answer := self._next()) is not None:
             found.append(answer)
         return found
 

@@ -64,7 +64,6 @@ class _Line:
     number: int = 0
     plan: Plan | None = None
     made: tuple[object, Plan] = (None, Plan())
-    answers: list[Answer] = field(default_factory=list)
 
     def plan_for(self, request: ProbeRequest) -> Plan:
         """The plan, which is the last one as long as nothing changed that it was made of."""
@@ -128,7 +127,7 @@ class Probe:
             wanted = _flags(
                 gpus=gpus, filesystems=filesystems, candidates=candidates, xid=xid, processes=listed
             )
-            line = await self._opened()
+            line = self._line or await self._opened()
             try:
                 looked = await self._look(line, request, wanted)
                 if candidates and looked.nearby:
@@ -157,8 +156,6 @@ class Probe:
         self._strays.clear()
 
     async def _opened(self) -> _Line:
-        if self._line is not None:
-            return self._line
         if len(self._strays) >= MOST_STRAYS:
             raise ProbeLate(
                 f"{MOST_STRAYS} earlier looks still hang on this box.",
@@ -188,17 +185,18 @@ class Probe:
         self._line = line
         return line
 
-    async def _look(self, line: _Line, request: ProbeRequest, wanted: str) -> Looked:
-        plan = line.plan_for(request)
+    async def _look(self, line: _Line, asked: ProbeRequest, wanted: str) -> Looked:
+        plan = line.plan_for(asked)
         flags = wanted + ("" if plan is line.plan else plan.flags_for_new(line.plan))
         sent_at, began = self._clock(), time.monotonic()
         async with asyncio.timeout(self._deadline):
+            line.number += 1
+            request = tick(line.number, flags)
             if line.plan is None or (plan is not line.plan and plan.entries != line.plan.entries):
                 line.plan = None  # until all of it was written
-                await line.channel.write(configure(plan.entries))
-                line.plan = plan
-            line.number += 1
-            await line.channel.write(tick(line.number, flags))
+                request = configure(plan.entries) + request
+            await line.channel.write(request)
+            line.plan = plan
             answer = await self._answer(line, line.number)
         moment = Moment(
             sent_at,
@@ -208,7 +206,6 @@ class Probe:
             time.monotonic() - began,
             line.number,
         )
-        line.plan = plan
         told = batch(answer.sections["batch"], line.nonce) if "batch" in answer.sections else Batch({})
         return read_answer(plan, flags, line.identity, line.memo, moment, told, self._last)
 
@@ -227,18 +224,16 @@ class Probe:
         """The answer with this number; older ones, which came too late for their asker, are dropped."""
         noise = b""
         while True:
-            while line.answers:
-                answer = line.answers.pop(0)
-                if answer.tick == number:
-                    if "failed" in answer.sections:
-                        raise Garbled(f"The probe failed: {safe(answer.sections['failed'])}.")
-                    return answer
             data = await line.channel.read()
             if not data:
                 raise ProbeEnded(_ended(line.channel.exit, noise))
             if number == 0 and len(noise) < _NOISE:
                 noise += data[:_NOISE]
-            line.answers += line.frames.feed(data)
+            for answer in line.frames.feed(data):
+                if answer.tick == number:
+                    if "failed" in answer.sections:
+                        raise Garbled(f"The probe failed: {safe(answer.sections['failed'])}.")
+                    return answer
 
     def _let_go(self, line: _Line) -> None:
         """Close a channel in the background; its answers are of no use any more."""

@@ -15,8 +15,8 @@ def source(command: str, taken_at: float, raw: bytes | str = b"") -> Source:
     """A source with the lines that the command printed, without the blank ones."""
     text = raw[: 2 * RAW_LIMIT] if isinstance(raw, str) else decode(raw[: 2 * RAW_LIMIT])
     if len(text) <= RAW_LIMIT and text.isascii() and text.replace("\n", "").isprintable():
-        plain = tuple(SafeText(line.rstrip()) for line in text.split("\n") if line and not line.isspace())
-        return Source(_command(command), taken_at, plain)
+        plain = [SafeText(line) for line in map(str.rstrip, text.split("\n")) if line]
+        return Source(_command(command), taken_at, tuple(plain))
     lines, room = list[SafeText](), RAW_LIMIT
     for line in text.replace("\r", "").split("\n"):
         if line.strip() and room > 0:
