@@ -18,11 +18,14 @@ from tui.model.event import (
     Event,
     FleetChanged,
     ForwardChanged,
+    HandbookRead,
     HostKeyAsked,
     LadderMade,
+    LaunchChanged,
     LinkChanged,
     LogStateChanged,
     Looked,
+    MatrixChanged,
     Notice,
     OpenEndsRead,
     ProgressRead,
@@ -162,6 +165,12 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
             return replace(snapshot, teardowns=others if view is None else (*others, view))
         case SetupChanged(setup):
             return replace(snapshot, setup=setup)
+        case LaunchChanged(launch):
+            return replace(snapshot, launch=launch)
+        case MatrixChanged(matrix):
+            return replace(snapshot, matrix=matrix)
+        case HandbookRead(page):
+            return replace(snapshot, handbook=page)
         case OpenEndsRead(ends):
             return replace(snapshot, open_ends=ends)
         case Notice():

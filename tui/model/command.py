@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tui.model.launch import Stage
 from tui.model.run import RunSpec
 from tui.model.setup import StepId
 from tui.model.text import SafeText
@@ -270,6 +271,83 @@ class LeaveSetup:
     """The setup's view was left; what runs goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenLaunch:
+    """Begin to launch a job, or look at the launch under way.
+
+    Attributes:
+        box: where the operator looked; it is proposed.
+        file: a job file's path; empty: it is to be chosen.
+        anew: forget the one before. What it started goes on.
+    """
+
+    box: str | None = None
+    file: str = ""
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseJob:
+    """Launch the job of this file; `path` is on this computer, and may begin with ``~/``."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseBox:
+    """Launch it on this box, which is looked at first. Nothing is changed there."""
+
+    box: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAgain:
+    """Look at everything again before the launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartLaunch:
+    """The operator's word to start; `consent` names the plan that he saw."""
+
+    consent: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackLaunch:
+    """Choose again from this stage on."""
+
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveLaunch:
+    """The launch's view was left; what runs goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchMatrix:
+    """Ask what is true of every cell of a queue, again and again; empty: of the newest one."""
+
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtMatrix:
+    """Ask about the cells now."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveMatrix:
+    """Nobody looks at the matrix; the boxes are left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHandbook:
+    """Look up what is known of a run."""
+
+    run: str
+
+
 Command: TypeAlias = (
     ProbeNow
     | ReconnectNow
@@ -301,4 +379,15 @@ Command: TypeAlias = (
     | SkipSetup
     | BackSetup
     | LeaveSetup
+    | OpenLaunch
+    | ChooseJob
+    | ChooseBox
+    | CheckAgain
+    | StartLaunch
+    | BackLaunch
+    | LeaveLaunch
+    | WatchMatrix
+    | LookAtMatrix
+    | LeaveMatrix
+    | ReadHandbook
 )

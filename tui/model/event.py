@@ -7,10 +7,13 @@ from typing import TypeAlias
 
 from tui.model.account import AccountView
 from tui.model.command import CommandRecord
+from tui.model.handbook import HandbookView
 from tui.model.incident import Diagnosis
 from tui.model.instance import DangerClock, Instance, Link
+from tui.model.launch import LaunchView
 from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.look import LookAnswer
+from tui.model.queue import MatrixView
 from tui.model.run import Progress, RunSpec
 from tui.model.setup import SetupView
 from tui.model.storage import Ladder
@@ -190,6 +193,27 @@ class SetupChanged:
     view: SetupView
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchChanged:
+    """The launch is somewhere else; the newest view is the whole of it."""
+
+    view: LaunchView
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixChanged:
+    """The cells of a queue were looked at, or are just now."""
+
+    view: MatrixView
+
+
+@dataclass(frozen=True, slots=True)
+class HandbookRead:
+    """What is known of a run."""
+
+    page: HandbookView
+
+
 Event: TypeAlias = (
     FleetChanged
     | AccountSeen
@@ -213,4 +237,7 @@ Event: TypeAlias = (
     | Looked
     | LadderMade
     | SetupChanged
+    | LaunchChanged
+    | MatrixChanged
+    | HandbookRead
 )

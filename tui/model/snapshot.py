@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from tui.model.account import AccountView, Rented
 from tui.model.command import CommandRecord
 from tui.model.event import Diagnosed, ForwardChanged, HostKeyAsked, Notice, SecretAsked
+from tui.model.handbook import HandbookView
 from tui.model.instance import DangerClock, Instance, Link
+from tui.model.launch import LaunchView
 from tui.model.log import LogState, SearchResult
 from tui.model.look import LookAnswer
+from tui.model.queue import MatrixView
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.setup import SetupView
 from tui.model.storage import Ladder
@@ -131,6 +134,9 @@ class FleetSnapshot:
     teardowns: tuple[TeardownView, ...] = ()  # one a box at most
     open_ends: tuple[OpenEnd, ...] = ()
     setup: SetupView | None = None
+    launch: LaunchView | None = None
+    matrix: MatrixView | None = None
+    handbook: HandbookView | None = None  # of the run that was asked about last
     problems: tuple[SafeText, ...] = ()
     accounts: tuple[AccountView, ...] = ()
     dropped: int = 0

@@ -105,6 +105,11 @@ class Book:
                 code="book-damaged",
             ) from None
 
+    def names(self) -> tuple[str, ...]:
+        """All runs, newest first."""
+        pages = sorted(self.folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+        return tuple(path.stem for path in pages)
+
     def _file(self, run: str) -> Path:
         """A run's name is made of letters, digits, dots and dashes, and begins with none of the last two."""
         return self.folder / f"{run.replace('/', '_')}.json"

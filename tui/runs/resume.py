@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from tui.box.transport import Script
@@ -54,16 +55,17 @@ def handbook(page: Page, reach: str) -> list[tuple[str, str]]:
     Args:
         reach: the command that gives a shell on the box.
     """
+    folder, log = shlex.quote(page.folder), shlex.quote(f"{page.folder}/{page.job.log}")
     session = f"tmux attach -t {page.session}" if page.session else "(no tmux session)"
     chain = " → ".join(stage.name for stage in page.job.chain())
     proofs = ", ".join(stage.artifact or "exit 0" for stage in page.job.chain())
     return [
-        ("first", f"rgt status {page.box}"),
+        ("first", safe(f"rgt status {shlex.quote(page.box)}", 200)),
         ("reach", safe(reach, 400)),
-        ("look", safe(f"tail -n 50 {page.folder}/{page.job.log}", 400)),
+        ("look", safe(f"tail -n 50 {log}", 400)),
         ("session", safe(session, 200)),
         ("goes on", safe(f"rgt resume {page.run}", 200)),
-        ("by hand", safe(f"nohup setsid sh {page.folder}/{wrapper_name()} {page.folder} &", 600)),
+        ("by hand", safe(f"nohup setsid sh {folder}/{wrapper_name()} {folder} &", 600)),
         ("chain", safe(chain, 400)),
         ("done when", safe(proofs, 400)),
         ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),

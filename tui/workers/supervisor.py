@@ -17,9 +17,13 @@ from tui.fleet.store import Store
 from tui.model.command import (
     AdoptRun,
     AnswerSetup,
+    BackLaunch,
     BackSetup,
     CancelSearch,
+    CheckAgain,
+    ChooseBox,
     ChooseDestination,
+    ChooseJob,
     CloseForward,
     Command,
     DecideLeftovers,
@@ -30,22 +34,29 @@ from tui.model.command import (
     GiveWord,
     GoOnOver,
     HaltTeardown,
+    LeaveLaunch,
+    LeaveMatrix,
     LeaveSetup,
     LeaveTeardown,
     LoadOlder,
+    LookAtMatrix,
     OpenForward,
+    OpenLaunch,
     ProbeNow,
+    ReadHandbook,
     ReconnectNow,
     RedoStep,
     ReloadFleet,
     SearchLog,
     SkipSetup,
+    StartLaunch,
     StartSetup,
     StartTeardown,
     SurveyStorage,
     TakeLook,
     TrustHostKey,
     ViewAt,
+    WatchMatrix,
 )
 from tui.model.event import FleetChanged, Notice
 from tui.model.failure import Failure
@@ -138,6 +149,7 @@ class Supervisor:
         self._accounts = accounts
         self._new_setup = new_setup
         self._setup: Handler | None = None  # made when it is opened
+        self._run_views: Handler | None = None  # the same
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
@@ -293,6 +305,20 @@ class Supervisor:
                 await (await self._ends()).handle(command)
             case StartSetup() | AnswerSetup() | SkipSetup() | BackSetup() | LeaveSetup():
                 await (await self._guide()).handle(command)
+            case (
+                OpenLaunch()
+                | ChooseJob()
+                | ChooseBox()
+                | CheckAgain()
+                | StartLaunch()
+                | BackLaunch()
+                | LeaveLaunch()
+                | WatchMatrix()
+                | LookAtMatrix()
+                | LeaveMatrix()
+                | ReadHandbook()
+            ):
+                await (await self._launched()).handle(command)
             case _:
                 await self._to_box(command)
 
@@ -356,7 +382,19 @@ class Supervisor:
             self._setup = await asyncio.to_thread(self._new_setup, self.reload)
         return self._setup
 
+    async def _launched(self) -> Handler:
+        """Launch, matrix and handbook; loaded late and in a thread, too."""
+        if self._run_views is None:
+            module = await asyncio.to_thread(importlib.import_module, "tui.workers.run_views")
+            found: Handler = module.RunViews(
+                self._store, self._dial, self._paths, self._transport, self.reload
+            )
+            self._run_views = found
+        return self._run_views
+
     async def _stop_all(self) -> None:
+        if self._run_views is not None:
+            await self._run_views.close()
         if self._setup is not None:
             await self._setup.close()
         if self._teardowns is not None:
