@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,24 @@ def test_known_hosts_are_read_as_ssh_reads_them(tmp_path: Path) -> None:
     assert found.revoked == {fingerprint_of(B)}
     assert found.types == ("ssh-ed25519",)
     assert known_keys([hashed], "h.example", 22).fingerprints == frozenset()
+
+
+def test_two_that_meet_a_box_in_one_moment_both_record_it(tmp_path: Path) -> None:
+    trust = TrustStore(tmp_path / "trust", tmp_path / "receipts")
+    failed: list[Exception] = []
+
+    def meet() -> None:
+        try:
+            for _ in range(40):
+                trust.record("box", A, FIRST_USE, 1.0)
+        except Exception as fault:
+            failed.append(fault)
+
+    threads = [threading.Thread(target=meet) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert failed == []
+    assert trust.pinned("box") is not None
+    assert [path.name for path in (tmp_path / "trust").iterdir()] == ["box.json"]

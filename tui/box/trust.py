@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -198,9 +199,11 @@ def _unreadable(name: str, path: Path, why: str) -> Failure:
 def _write(path: Path, content: dict[str, object]) -> None:
     """Replace a file as a whole: after a crash it is the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # A name of its own: a box's worker and a verb may meet the same box in one moment.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=".part")
+    part = Path(name)
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        with os.fdopen(handle, "w") as stream:
             json.dump(content, stream, ensure_ascii=False, indent=1)
             stream.flush()
             os.fsync(stream.fileno())
