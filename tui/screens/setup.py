@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from tui.model.command import AnswerSetup, BackSetup, LeaveSetup, SkipSetup, StartSetup
 from tui.model.failure import Failure
-from tui.model.setup import Asked, SetupStep, SetupView, StepId
+from tui.model.setup import Asked, SetupStep, SetupView
 from tui.model.snapshot import FleetSnapshot
 from tui.screens.add import PasteInput
 from tui.screens.ask import SecretInput
@@ -105,7 +105,7 @@ class SetupScreen(View):
         super().__init__()
         self._begin = name
         self._drawn: SetupView | None = None
-        self._followed: tuple[StepId, object] | None = None
+        self._followed: tuple[object, ...] | None = None
         self._detailed: object = None
 
     def compose(self) -> ComposeResult:
@@ -156,7 +156,7 @@ class SetupScreen(View):
         steps.styles.height = min(len(items), _FEW) if self._low else len(items)
         steps.show_items(items)
         step = view.step(view.current)
-        here = (view.current, step.asked if step else None)
+        here = (view.current, step.asked if step else None, view.working, view.problem)
         if self._followed != here:
             self._followed = here
             steps.select(view.current)
@@ -173,7 +173,7 @@ class SetupScreen(View):
         entry = self.query_one(Entry)
         if entry.is_open:
             entry.close()
-        if step is None or step.asked is None or self.host.read_only:
+        if step is None or step.asked is None or self.view.working or self.host.read_only:
             self.query_one(SetupSteps).focus()
         elif step.asked.kind in ("text", "secret"):
             entry.open(step.asked)
@@ -231,6 +231,8 @@ class SetupScreen(View):
             wanted.append("detach")
         elif asked is not None:
             wanted.append("answer")
+        if step is not None and step.observed:
+            wanted.append("copy")
         if step is not None and step.id == view.current and step.may_skip and not view.working:
             wanted.append("skip_step")
         if step is not None and step.state in ("done", "skipped"):
@@ -342,7 +344,9 @@ class SetupScreen(View):
                 self.query_one(TypedLine).again(message)
         self._draw_step()
 
-    def copy_lines(self) -> list[str]:
-        """What ``y`` copies: everything the selected step shows."""
+    def action_copy(self) -> None:
+        """Copy what stands first of what the selected step shows, such as a key's public line."""
         step = self._selected
-        return [str(line) for line in step.observed] if step else []
+        if step is None or not step.observed:
+            raise Failure("This step shows nothing to copy.")
+        self.host.say(self.host.copy_text(str(step.observed[0])))

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tui.fleet.profile_schema import Facts
@@ -72,36 +73,49 @@ def surface(profile: Profile) -> Iterator[str]:
     yield f"Last looked at: {profile.oldest().verified}."
 
 
+@dataclass(slots=True)
 class Key:
     """Which key, and where its public half goes."""
 
+    _chosen: Path | None = None
+
     async def ask(self, state: State, tools: Tools) -> Shown:
+        self._chosen = None
         found = await asyncio.to_thread(public_keys, tools.keys)
         options = tuple(Option(path.name, safe(path.name, 60), safe(told, 80)) for path, told in found)
         place = safe(f"ed25519, {_new_path(tools.keys, state)}", 120)
         new = Option(NEW_KEY, SafeText("make a new one"), place)
         where = safe(_where_keys_go(state, tools), 300)
         asked = Asked("choose", SafeText("Which key shall open the box?"), where, (*options, new))
-        return Shown(
-            SafeText("ls ~/.ssh/*.pub, or ssh-keygen -t ed25519"),
-            SafeText("a public key that you paste at the platform"),
-            asked,
-        )
+        return Shown(_KEY_RUN, _KEY_EXPECTED, asked)
 
-    async def take(self, state: State, tools: Tools, answer: str, tell: Tell) -> Did:
-        if answer == NEW_KEY:
-            path = await asyncio.to_thread(make_key, _new_path(tools.keys, state))
-        else:
-            chosen = [path for path, _ in public_keys(tools.keys) if path.name == answer]
-            if not chosen:
-                raise Failure(f"There is no key {safe(answer, 60)!r}.", exit=Exit.USAGE)
-            path = chosen[0]
-        text = path.read_text("utf-8").strip()
+    async def take(self, state: State, tools: Tools, answer: str, tell: Tell) -> Did | Shown:
+        if self._chosen is None:
+            self._chosen = await asyncio.to_thread(_key_named, answer, state, tools)
+            text = (await asyncio.to_thread(self._chosen.read_text, "utf-8")).strip()
+            asked = Asked("read", SafeText("Paste the line at the platform, then Enter. y copies it."))
+            about = lines((text, _where_keys_go(state, tools)), 1200)
+            return Shown(_KEY_RUN, _KEY_EXPECTED, asked, about=about)
+        path = self._chosen
+        text = (await asyncio.to_thread(path.read_text, "utf-8")).strip()
         return Did(
             brief=str(path),
-            observed=("Paste this line at the platform:", text, _where_keys_go(state, tools)),
+            observed=(text, _where_keys_go(state, tools)),
             data={"public": str(path), "private": str(path.with_suffix(""))},
         )
+
+
+_KEY_RUN = SafeText("ls ~/.ssh/*.pub, or ssh-keygen -t ed25519")
+_KEY_EXPECTED = SafeText("a public key that you paste at the platform")
+
+
+def _key_named(answer: str, state: State, tools: Tools) -> Path:
+    if answer == NEW_KEY:
+        return make_key(_new_path(tools.keys, state))
+    for path, _ in public_keys(tools.keys):
+        if path.name == answer:
+            return path
+    raise Failure(f"There is no key {safe(answer, 60)!r}.", exit=Exit.USAGE)
 
 
 def _where_keys_go(state: State, tools: Tools) -> str:
