@@ -120,7 +120,18 @@ def test_everything_the_app_reads_is_in_the_wheel(wheel: Path) -> None:
         files = {f"tui/{room}/{path.name}" for path in (ROOT / room).iterdir()}
         assert files
         assert files <= held
-    for suffix in (".sh", ".tcss", "py.typed", "standins/nvidia-smi", "standins/df", "standins/ending"):
+    catalog = {f"tui/triage/catalog/{path.name}" for path in (ROOT / "tui/triage/catalog").glob("*.md")}
+    assert len(catalog) > 200
+    assert catalog <= held
+    for suffix in (
+        ".sh",
+        ".tcss",
+        "py.typed",
+        "triage/glossary.txt",
+        "standins/nvidia-smi",
+        "standins/df",
+        "standins/ending",
+    ):
         assert any(name.endswith(suffix) for name in held), suffix
     assert {"tui/demo/standins/nvidia-smi", "tui/demo/standins/df"} <= executable
     assert not [name for name in held if name.startswith(("tests/", "screenshots/")) or "__pycache__" in name]

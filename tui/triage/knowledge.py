@@ -7,6 +7,7 @@ times the share of the question that they answer.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,18 +18,21 @@ from tui.triage.glossary import Glossary, glossary
 from tui.triage.words import atoms, is_cjk, near
 
 FIELDS = ("title", "words", "symptom", "body")
-_WEIGHT = {"title": 3.0, "words": 3.0, "symptom": 2.0, "body": 1.0}
+_WEIGHT = {"title": 2.0, "words": 3.0, "symptom": 2.0, "body": 1.0}
 _LENGTH_PULL = {"title": 0.3, "words": 0.5, "symptom": 0.5, "body": 0.6}
-_SATURATION = 1.6
+_SATURATION = 3.0
 
-_LITERAL, _CONCEPT, _SLIP = 1.0, 0.85, 0.7
-_SECOND = 0.2
+_LITERAL, _CONCEPT, _SLIP = 1.0, 0.9, 0.7
+_SECOND = 0.1
 """What a literal match adds to a concept that matches as well."""
 _LONE_CHARACTER = 0.3
+_UNWRITTEN = 0.6
+"""How much a word counts that stands nowhere, of what the rarest word counts: people tell stories."""
 _LEAST_SLIP = 5
 """Letters from which a word may hold a slip of the keyboard."""
 
-_LEAST_SHARE = 0.4
+_LEAST_SHARE, _LEAST_ALONE = 0.45, 0.6
+"""The share of the question that must be answered, by several of its pieces or by a single one."""
 _LEAST_OF_BEST = 0.3
 _QUESTION_ATOMS = 60
 
@@ -76,7 +80,7 @@ class Index:
     def __init__(self, documents: Iterable[Document], words: Glossary | None = None) -> None:
         self.documents = tuple(documents)
         self._glossary = words or glossary()
-        self._postings: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        self._postings: dict[str, dict[int, float]] = {}
         counted = [{field: self._terms(getattr(one, field)) for field in FIELDS} for one in self.documents]
         for field in FIELDS:
             lengths = [row[field].total() for row in counted]
@@ -84,11 +88,30 @@ class Index:
             for number, row in enumerate(counted):
                 pull = 1 - _LENGTH_PULL[field] + _LENGTH_PULL[field] * lengths[number] / mean
                 for term, count in row[field].items():
-                    held = self._postings[term]
+                    held = self._postings.setdefault(term, {})
                     held[number] = held.get(number, 0.0) + _WEIGHT[field] * count / pull
-        self._known = (
-            frozenset(t for t in self._postings if t.isascii() and t.isalpha()) | self._glossary.known
-        )
+
+    @classmethod
+    def from_plain(cls, documents: Iterable[Document], postings: Mapping[str, Sequence[float]]) -> Index:
+        """The index again, from its documents and what `plain` gave."""
+        index = cls(())
+        index.documents = tuple(documents)
+        index._postings = {
+            term: dict(zip(map(int, row[::2]), row[1::2], strict=True)) for term, row in postings.items()
+        }
+        return index
+
+    def plain(self) -> dict[str, list[float]]:
+        """Terms with the numbers of their documents and their weight in each, to be kept."""
+        return {
+            term: [x for number, amount in row.items() for x in (number, round(amount, 3))]
+            for term, row in self._postings.items()
+        }
+
+    @functools.cached_property
+    def _known(self) -> frozenset[str]:
+        written = (term for term in self._postings if term.isascii() and term.isalpha())
+        return self._glossary.known.union(written)
 
     def search(self, question: str, *, limit: int = 10, platform: str | None = None) -> list[Hit]:
         """The documents that answer, best first; none where nothing fits.
@@ -103,17 +126,20 @@ class Index:
             return []
         scores: defaultdict[int, float] = defaultdict(float)
         shares: defaultdict[int, float] = defaultdict(float)
+        pieces: Counter[int] = Counter()
         for slot, rare in zip(slots, rarity, strict=True):
             for number, (score, fit) in self._matches(slot).items():
                 scores[number] += score
-                shares[number] += rare * fit
+                shares[number] += rare * fit / whole
+                pieces[number] += 1
         hits = [
-            Hit(self.documents[n], score * (shares[n] / whole), shares[n] / whole)
+            Hit(self.documents[n], score * shares[n], shares[n])
             for n, score in scores.items()
-            if platform is None or self.documents[n].platform in (None, platform)
+            if shares[n] >= (_LEAST_SHARE if pieces[n] > 1 else _LEAST_ALONE)
+            and (platform is None or self.documents[n].platform in (None, platform))
         ]
-        hits = sorted((h for h in hits if h.share >= _LEAST_SHARE), key=lambda h: (-h.score, h.document.id))
-        return [h for h in hits[:limit] if h.score >= _LEAST_OF_BEST * hits[0].score]
+        hits.sort(key=lambda hit: (-hit.score, hit.document.id))
+        return [hit for hit in hits[:limit] if hit.score >= _LEAST_OF_BEST * hits[0].score]
 
     # -- the question --------------------------------------------------------------------------------------
 
@@ -174,7 +200,7 @@ class Index:
     def _rarity(self, slot: _Slot) -> float:
         """How much the slot tells: that of its commonest concept, or of a word that nobody wrote."""
         held = [self._rarity_of(term) for term, _ in slot.terms if term in self._postings]
-        return slot.weight * (max(held) if held else self._rarity_of(""))
+        return slot.weight * (max(held) if held else _UNWRITTEN * self._rarity_of(""))
 
     def _matches(self, slot: _Slot) -> Mapping[int, tuple[float, float]]:
         found: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)

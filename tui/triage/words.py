@@ -49,7 +49,7 @@ def stem(word: str) -> str:
                 break
             word = _undoubled(root) if ending in ("ing", "ed") else root + instead
             break
-    return word[:-1] if word.endswith("e") and len(word) > _SHORTEST + 1 else word
+    return word[:-1] if word.endswith("e") and len(word) > _SHORTEST else word
 
 
 def _undoubled(root: str) -> str:

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
-from tui.fleet.paths import Paths, paths, shipped
-from tui.fleet.profiles import Profiles
+from tui.fleet.paths import paths
 from tui.model.cells import width
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
-from tui.triage.catalog import Catalog, Entry
-from tui.triage.knowledge import Document, Index
+from tui.verbs.known import Piece, known
 
 Out = Callable[[str], None]
 Parsers = argparse._SubParsersAction  # the type argparse gives has no public name
 
 LIMIT, MOST = 5, 50
-_ANSWER = 220
 _WIDEST, _NARROWEST = 100, 40
-_SENTENCE_END = re.compile(r"(?<=[.!?。])\s+(?=\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One thing that is known, as it is searched and as it is read.
-
-    Attributes:
-        answer: what to do, in a sentence or two.
-        page: the whole of it, as lines of Markdown.
-    """
-
-    document: Document
-    answer: str
-    page: tuple[str, ...]
-
-    @property
-    def id(self) -> str:
-        return self.document.id
 
 
 def register(sub: Parsers[argparse.ArgumentParser]) -> None:
@@ -59,91 +35,25 @@ def run(args: argparse.Namespace, out: Out = print) -> int:
     """Search, or show one entry whole. Raises Failure."""
     if not 1 <= args.limit <= MOST:
         raise Failure(f"--limit takes 1 to {MOST}.", exit=Exit.USAGE, code="usage")
-    catalog, profiles = _loaded(paths())
-    for problem in (*catalog.problems, *profiles.problems):
-        print(f"rgt: {problem.line}", file=sys.stderr)
-    if args.platform is not None and args.platform not in profiles.by_id:
-        known = ", ".join(profiles.by_id)
-        raise Failure(
-            f"There is no profile {safe(args.platform, 40)}.", do=f"Profiles: {known}.", exit=Exit.USAGE
-        )
-    known_pieces = pieces(catalog, profiles)
+    all_known = known(paths())
+    for line in all_known.problems:
+        print(f"rgt: {line}", file=sys.stderr)
+    if args.platform is not None and args.platform not in all_known.platforms:
+        do = f"Profiles: {', '.join(all_known.platforms)}."
+        raise Failure(f"There is no profile {safe(args.platform, 40)}.", do=do, exit=Exit.USAGE)
     question = " ".join(args.words)
-    named = known_pieces.get(question.strip().casefold())
+    named = all_known.pieces.get(question.strip().casefold())
     if named is not None:
         found = [named]
     else:
-        index = Index(piece.document for piece in known_pieces.values())
-        hits = index.search(question, limit=args.limit, platform=args.platform)
-        found = [known_pieces[hit.document.id.casefold()] for hit in hits]
+        hits = all_known.index.search(question, limit=args.limit, platform=args.platform)
+        found = [all_known.pieces[hit.document.id.casefold()] for hit in hits]
     if args.json:
         out(json.dumps({"results": [_row(piece) for piece in found]}, ensure_ascii=False, indent=1))
     else:
         for line in _told(found, named is not None, columns()):
             out(line)
     return Exit.FINE if found else Exit.ATTENTION
-
-
-def _loaded(where: Paths) -> tuple[Catalog, Profiles]:
-    from tui.fleet import profiles
-    from tui.triage import catalog
-
-    return catalog.load(where.gotchas), profiles.load(shipped("profiles"), where.profiles)
-
-
-# -- what is known -----------------------------------------------------------------------------------------
-
-
-def pieces(catalog: Catalog, profiles: Profiles) -> dict[str, Piece]:
-    """Everything that can be found, by its id in small letters."""
-    found = [_of_entry(entry) for entry in catalog.entries.values()]
-    for profile in profiles.by_id.values():
-        about = f"{profile.facts.id} {profile.facts.title}"
-        for gotcha in profile.gotchas:
-            document = Document(
-                gotcha.id, gotcha.title, profile.file, about, "", gotcha.text, platform=profile.facts.id
-            )
-            page = (f"Platform: {profile.facts.title}", "", *gotcha.text.splitlines())
-            found.append(Piece(document, _first_sentences(gotcha.text), page))
-    return {piece.id.casefold(): piece for piece in found}
-
-
-def _of_entry(entry: Entry) -> Piece:
-    front, said = entry.front, entry.sections
-    body = "\n\n".join(said[name] for name in ("Root cause", "Fix", "Confirm"))
-    steps = "\n".join(f"{step.text} {step.command or ''}" for step in front.remedy)
-    words = " , ".join(front.words)
-    document = Document(
-        front.id, front.title, entry.file, words, said["Symptom"], f"{front.group} {body}\n{steps}"
-    )
-    return Piece(document, _first_sentences(said["Fix"]), tuple(_page(entry)))
-
-
-def _page(entry: Entry) -> Iterator[str]:
-    for heading, content in entry.sections.items():
-        yield f"## {heading}"
-        yield from content.splitlines()
-        yield ""
-    yield "## Steps"
-    for step in entry.front.remedy:
-        yield f"- L{step.level} {step.text}"
-        if step.command:
-            yield f"    $ {step.command}"
-    yield ""
-    yield f"Same configuration again: {entry.front.retry}"
-    for source in entry.front.sources:
-        yield f"Source: {source.from_} ({source.verified})"
-
-
-def _first_sentences(text: str) -> str:
-    """As many whole sentences of the first paragraph as fit; at least one."""
-    sentences = _SENTENCE_END.split(" ".join(text.split("\n\n")[0].split()))
-    said = sentences[0]
-    for more in sentences[1:]:
-        if len(said) + 1 + len(more) > _ANSWER:
-            break
-        said = f"{said} {more}"
-    return said
 
 
 # -- what is told ------------------------------------------------------------------------------------------
