@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_from_an_empty_home_to_a_watched_box(
     answered(one, "Rent here", "Enter")
     pasted(one, "Paste the login", f"ssh -p {sshd.port} {sshd.user}@{sshd.host}")
     answered(one, "Enter connects", "Enter")
-    one.wait_for(sshd.host_key_fingerprint[:30])
+    one.wait_for(re.escape(sshd.host_key_fingerprint[:30]))
     answered(one, "The box shows", "Enter")
     answered(one, "Enter measures", "Enter")
     one.wait_for("Checkpoint size", 60.0)
