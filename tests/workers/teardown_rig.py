@@ -19,7 +19,7 @@ from tui.model.instance import Instance
 from tui.model.teardown import StepId, StepView, TeardownView
 from tui.workers.box import BoxTransport
 from tui.workers.local_box import LocalBox
-from tui.workers.teardown import Patience
+from tui.workers.patience import Patience
 from tui.workers.teardowns import TeardownCommand, Teardowns
 
 QUICK = Patience(pauses=(0.05, 0.05), in_box_s=0.0, pace=Pace(rounds=2, every_s=0.01, looks=4, call_s=5.0))

@@ -76,7 +76,7 @@ def _brief(step: StepView, room: int, glyphs: Glyphs) -> Iterator[Span]:
         yield ("refused  ", "danger")
         yield ((f"{first.code}  {first.detail}" if first and not step.brief else str(step.brief)), "")
         return
-    word = {"needs-you": "you  ", "failed": "stopped  "}.get(step.state, "")
+    word = {"needs-you": "you  ", "failed": "not done  "}.get(step.state, "")
     if word:
         yield (word, "attention")
     yield (step.brief, "dim" if step.state == "waiting" else "")

@@ -9,27 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 
-from tui.box.errors import ConnectFailure
-from tui.box.transport import LinkLost, SessionsExhausted
-from tui.custody import hold
 from tui.custody.approval import approve, new_nonce, phrase
 from tui.custody.by_hand import Word
 from tui.custody.decisions import record, record_reason
 from tui.custody.errand import Errand, errand
 from tui.custody.leftovers import Decision
-from tui.custody.machine import known_victim
 from tui.custody.moments import moment, seconds
-from tui.custody.outcome import Pace
 from tui.custody.proof import Chain
 from tui.custody.provider import Platform, platform_of
-from tui.custody.receipts import Ledger
-from tui.custody.tiers import tiers_of
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.custody import Approval, Outcome, Proof, Tier, Verb
+from tui.model.custody import Approval, Outcome, Proof, Verb
 from tui.model.event import Notice
 from tui.model.failure import Failure
 from tui.model.instance import Instance
@@ -39,7 +31,10 @@ from tui.workers import teardown_words as words
 from tui.workers.box import Dial
 from tui.workers.end import End, approved, chain_end, prove, stop_end
 from tui.workers.lock import WatchLock
+from tui.workers.patience import Patience
+from tui.workers.teardown_ahead import dates, waiting
 from tui.workers.teardown_board import Board
+from tui.workers.teardown_facts import facts
 from tui.workers.teardown_walk import STEPS, Walk, choose, proposed
 
 LEAVE_S = 3.0
@@ -47,21 +42,6 @@ LEAVE_S = 3.0
 _SETTLED = ("proven", "attested", "already-gone", "already-stopped")
 _OVER = ("box-busy", "box-unknown")
 """What a stop that loses nothing may go on over, with a reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How a teardown waits.
-
-    Attributes:
-        pauses: seconds before each further try after a lost link.
-        in_box_s: what a box is given to act on a command before it is looked at again.
-        pace: how the control plane is watched; by default as befits it.
-    """
-
-    pauses: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0)
-    in_box_s: float = 8.0
-    pace: Pace | None = None
 
 
 class Teardown:
@@ -83,7 +63,7 @@ class Teardown:
         verb: Verb,
         *,
         clock: Callable[[], float] = time.time,
-        patience: Patience = Patience(),
+        patience: Patience = Patience(),  # noqa: B008 - frozen
         changed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store, self._dial, self._where = store, dial, where
@@ -309,7 +289,7 @@ class Teardown:
             self._claim()
             platform = await asyncio.to_thread(platform_of, self._instance, self._verb, self._where)
             task = await asyncio.to_thread(self._errand, platform)
-            await self._board.show(**await asyncio.to_thread(self._facts, platform))
+            await self._board.show(**await asyncio.to_thread(facts, platform, self._where, self._clock()))
             if task is None:
                 self._walker = None
                 self._end = await asyncio.to_thread(stop_end, self._where, platform, self._dial)
@@ -338,40 +318,20 @@ class Teardown:
             return None
         return errand(self._run or self._instance.name, self._where)
 
-    def _facts(self, platform: Platform) -> dict[str, object]:
-        """What the profile and the ledger say, for the head of the view."""
-        instance, action, now = self._instance, platform.action, self._clock()
-        report = Ledger(self._where.receipts).report()
-        held = hold.held(report, known_victim(instance, self._where))
-        old = platform.old(datetime.fromtimestamp(now, UTC).date())
-        warnings = [old, platform.clock(now), *(action.traps if action else ())]
-        machine = f"{instance.platform} {instance.instance_id or 'no id known'}"
-        return {
-            "act": safe(action.verb if action else self._verb, 60),
-            "machine": safe(machine, 120),
-            "reversible": action.reversible if action else None,
-            "bills": safe(platform.bills_afterwards(), 300),
-            "warnings": tuple(safe(one, 400) for one in warnings if one),
-            "held": safe(f"held by you since {held.since} (receipt {held.receipt}): {held.reason}", 400)
-            if held
-            else SafeText(""),
-            **_fates(tiers_of(platform.facts, self._verb, instance)),
-        }
-
     async def _ahead(self) -> tuple[StepView, ...]:
         """The steps as they stand before anything was looked at."""
         if self._walker is None:
-            return (words.waiting("approval"), words.waiting("outcome"))
+            return (waiting("approval"), waiting("outcome"))
         held = await self._walker.stands()
-        dated = words.dates(held)
+        dated = dates(held)
         steps: tuple[StepId, ...] = (*STEPS, "approval", "outcome")
-        return tuple(words.waiting(step, dated.get(step, "")) for step in steps)
+        return tuple(waiting(step, dated.get(step, "")) for step in steps)
 
     async def _take(self, walker: Walk, step: StepId) -> bool:
         """One step; whether it passes and the next may follow."""
         await self._board.show(current=step)
         self._board.step(step, state="running", brief=SafeText(""), refusals=(), observed=())
-        made = await self._patient(lambda: walker.take(step))
+        made = await self._patience.over(lambda: walker.take(step), self._lost)
         for one in made:
             self._board.step_is(one)
         if step == "roster":
@@ -386,20 +346,9 @@ class Teardown:
         await self._board.show(current=first.id, question=question if asks else None)
         return False
 
-    async def _patient(self, work: Callable[[], Awaitable[tuple[StepView, ...]]]) -> tuple[StepView, ...]:
-        """Work that survives a link which is lost for a while."""
-        for pause in (*self._patience.pauses, None):
-            try:
-                return await work()
-            except (LinkLost, SessionsExhausted, ConnectFailure, TimeoutError) as lost:
-                if pause is None or (isinstance(lost, ConnectFailure) and not lost.retry):
-                    raise
-                why = lost.what if isinstance(lost, Failure) else "no answer in time"
-                note = safe(f"{why} Trying again in {pause:.0f} s.", 200)
-                self._board.step(self.view.current, progress=None, brief=note)
-                await self._board.show()
-                await asyncio.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+    async def _lost(self, why: SafeText) -> None:
+        self._board.step(self.view.current, progress=None, brief=why)
+        await self._board.show()
 
     async def _prove(self, end: End, walker: Walk) -> None:
         """Make the proof and ask for its phrase."""
@@ -508,14 +457,3 @@ class Teardown:
 
 def _decided(view: TeardownView) -> bool:
     return all(one.decision for one in view.leftovers)
-
-
-def _fates(tiers: Sequence[Tier]) -> dict[str, object]:
-    """What is lost and what survives; what nobody can tell counts as lost."""
-    lost = [
-        f"{t.path}{'' if t.survives is False else ' (nobody can tell)'}"
-        for t in tiers
-        if t.survives is not True
-    ]
-    kept = [f"{t.path}{' (bills on)' if t.bills_on else ''}" for t in tiers if t.survives is True]
-    return {"lost": tuple(safe(one) for one in lost), "survives": tuple(safe(one) for one in kept)}

@@ -11,7 +11,7 @@ from tui.fleet.store import Store
 from tui.model.event import TeardownChanged
 from tui.model.teardown import StepId, StepProgress, StepView, TeardownView
 from tui.model.text import SafeText, safe
-from tui.workers.teardown_words import waiting
+from tui.workers.teardown_ahead import waiting
 
 _SHOWN_S = 0.2
 _TOLD = 12

@@ -32,6 +32,7 @@ from tui.workers.steps import (
     look_for_roster,
     read_run_back,
 )
+from tui.workers.teardown_ahead import waiting
 
 DESTINATION = "destination"
 """In the custody folder of a run where its copy goes; beside those folders, with a dot, the newest of all."""
@@ -130,7 +131,7 @@ class Walk:
             return await _told(words.copy_step, held.roster, held.copied, reused=True)
         to = chosen(self.task)
         if to is None:
-            return (replace(words.waiting("copy"), state="needs-you", brief=SafeText("where to?")),)
+            return (replace(waiting("copy"), state="needs-you", brief=SafeText("where to?")),)
         report = await copy_run(self.task, self.dial, to, lambda at: self.told("copy", words.moving(at)))
         return await _told(words.copy_step, held.roster, report, reused=False)
 

@@ -11,7 +11,6 @@ from tui.custody.digest import HashProgress
 from tui.custody.leftovers import Decision
 from tui.custody.proof import checkpoint_passes, metric_passes
 from tui.custody.provider import Platform, money_of
-from tui.custody.standing import Stands
 from tui.custody.statement import public_uri
 from tui.model.custody import (
     CheckpointFinding,
@@ -29,7 +28,7 @@ from tui.model.custody import (
     Victim,
     Witness,
 )
-from tui.model.teardown import LeftoverView, StepId, StepProgress, StepState, StepView, Trouble
+from tui.model.teardown import LeftoverView, StepProgress, StepState, StepView, Trouble
 from tui.model.text import SafeText, amount, safe
 
 MOST = 40
@@ -37,11 +36,10 @@ MOST = 40
 
 _WORDS = {
     "proven": "PROVEN by two witnesses",
-    "unproven": "UNPROVEN",
+    "unproven": "UNPROVEN: nobody has seen its end; look again",
     "attested": "ATTESTED by your word, not proven",
     "already-gone": "ALREADY GONE; nothing was sent",
     "already-stopped": "ALREADY STOPPED; nothing was sent",
-    "refused": "REFUSED; nothing was sent",
 }
 
 
@@ -116,49 +114,7 @@ def moving(at: Progress) -> StepProgress:
     return StepProgress(at.done, at.total, at.files, at.files_total, rate, at.eta_s, safe(note, 120))
 
 
-# --- before they are done -----------------------------------------------------------------------------------
-
-_AHEAD: dict[StepId, tuple[str, str]] = {
-    "roster": (
-        "lists the run's folder and everything else that would be lost",
-        "no file that still grows, none missing that is declared, every other group decided",
-    ),
-    "digest": ("hashes every artifact on the box", "a SHA-256 of each, of bytes at rest"),
-    "copy": ("copies every artifact to a durable place", "each with the digest that it had on the box"),
-    "readback": (
-        "reads the copy, not the box, into a fresh folder of this computer",
-        "exactly the same files, every byte as it was hashed on the box",
-    ),
-    "load": ("loads every checkpoint in a jailed process", "complete, undamaged, every number finite"),
-    "metrics": ("recomputes every reported metric from all predictions", "the figures that were reported"),
-    "approval": ("shows what is lost, what survives and what it costs", "the phrase, typed by hand"),
-    "outcome": ("looks once more, acts once, then looks what became of it", "two witnesses that agree"),
-}
-
-
-def waiting(step: StepId, since: str = "") -> StepView:
-    """A step that is still to come. `since`: its earlier evidence is there and is looked at first."""
-    runs, expected = _AHEAD[step]
-    brief = f"evidence of {since[:16].replace('T', ' ')} UTC, to be looked at again" if since else ""
-    return StepView(step, brief=safe(brief), runs=safe(runs), expected=safe(expected), at=since)
-
-
-def dates(held: Stands) -> dict[StepId, str]:
-    """When the evidence of each step that holds on disk was made."""
-    found: dict[StepId, str] = {}
-    if held.roster:
-        found["roster"] = held.roster.taken_at
-    if held.digests:
-        found["digest"] = held.digests.taken_at
-    if held.copied:
-        found["copy"] = held.copied.finished_at
-    if held.readback:
-        found["readback"] = held.readback.finished_at
-    if held.load:
-        found["load"] = held.load.finished_at
-    if held.metrics:
-        found["metrics"] = held.metrics.finished_at
-    return found
+# --- what is decided on -----------------------------------------------------------------------------------
 
 
 def stop_rows(victim: Victim, platform: Platform, now: float) -> tuple[tuple[SafeText, SafeText], ...]:
@@ -433,14 +389,14 @@ _FIRST = ("act", "machine", "destroys", "survives", "bills afterwards", "spent s
 
 def outcome_step(outcome: Outcome, *, waits: bool) -> StepView:
     settled = outcome.kind in ("proven", "attested", "already-gone", "already-stopped")
-    state: StepState = "done" if settled else "needs-you" if waits else "refused"
+    state: StepState = "done" if settled else "refused" if outcome.kind == "refused" else "needs-you"
     lines = [outcome.detail, *map(_witness, outcome.witnesses[-6:])]
     if outcome.check_by_hand:
         lines.append(f"by hand: {outcome.check_by_hand}")
     return StepView(
         "outcome",
         state,
-        safe("waits for your word" if waits else _WORDS[outcome.kind]),
+        safe("waits for your word" if waits else _became(outcome), 300),
         safe(f"one look whether the box is idle and unchanged, then {outcome.verb} once, then the truth"),
         safe("two witnesses that agree, repeatedly; where nobody can be asked, your word"),
         _lines(line for line in lines if line),
@@ -448,6 +404,13 @@ def outcome_step(outcome: Outcome, *, waits: bool) -> StepView:
         gaps=gaps(outcome.gaps),
         at=outcome.finished_at,
     )
+
+
+def _became(outcome: Outcome) -> str:
+    first = next(iter(outcome.refusals), None)
+    if outcome.kind == "refused":
+        return f"{first.code}: {first.detail}" if first else outcome.detail
+    return _WORDS[outcome.kind]
 
 
 def _witness(one: Witness) -> str:

@@ -27,7 +27,8 @@ from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.workers.box import Dial
 from tui.workers.open_ends import open_ends
-from tui.workers.teardown import Patience, Teardown
+from tui.workers.patience import Patience
+from tui.workers.teardown import Teardown
 
 TeardownCommand: TypeAlias = (
     StartTeardown
