@@ -1,4 +1,4 @@
-"""A box with processes of its own: its power can be cut, and everything on it ends with no time for a word."""
+"""A box with processes of its own: its power can be cut, and all of them end with no time for a word."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _BOOT = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"
 
 
 class Machine(Sshd):
-    """A server in a pid and a mount namespace. Its first process is the listener: when that one is killed, the
-    kernel kills every other one, as a power cut does. Files stay."""
+    """A server in a pid and a mount namespace. Its first process is the listener: when that one is killed,
+    the kernel kills every other one, as a power cut does. Files stay."""
 
     def __init__(self, tmp: Path, binaries: dict[str, str]) -> None:
         super().__init__(tmp, binaries)

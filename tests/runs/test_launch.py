@@ -115,12 +115,12 @@ async def test_alive_without_a_step_is_said_as_that(box: Sshd, tmp_path: Path) -
     assert (answer.kind, answer.last) == ("alive", ("loading data",))
 
 
-async def test_steps_of_an_older_attempt_are_no_sign_of_this_one(box: Sshd, tmp_path: Path) -> None:
+async def test_log_other_run_steps_of_an_older_attempt_are_no_sign(box: Sshd, tmp_path: Path) -> None:
     run = box.home / "p" / "active" / "r-1"
     word = "[ -e ran ] && exec sleep 60; touch ran; echo step 7/9 loss 0.1; exit 1"
     async with dialled(box, tmp_path) as dial:
         assert (await launch(dial, made(run, "sh", "-c", word))).kind == "dead"
-        again = await launch(dial, made(run, "sh", "-c", word), answer_s=3.0)
+        again = await launch(dial, made(run, "sh", "-c", word), answer_s=8.0)
     assert (again.kind, again.truth.attempt) == ("alive", 2)
 
 

@@ -6,6 +6,7 @@ Whatever a lost link leaves open is settled by looking again, never by starting 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -192,6 +193,8 @@ class _Watch:
             kind = _kind(truth, progress, self._clock() - began)
             if kind is not None or self._clock() >= self._ends:
                 why = truth.why if kind in (None, "dead", "unknown") else _WHY[kind]
+                if kind == "first-step" and progress is not None:
+                    why = first_step(progress)
                 return Answer(kind or _late(truth), why, truth, progress, last, started)
             await asyncio.sleep(min(1.0, max(0.0, self._ends - self._clock())))
 
@@ -214,6 +217,13 @@ _WHY: dict[Kind, SafeText] = {
     "finished": safe("It ran to its end: every artifact is there."),
     "alive": safe("It is alive and has shown no step yet."),
 }
+
+
+def first_step(progress: Progress) -> SafeText:
+    """What is said of a first step; a loss that is no number already is not passed over."""
+    if progress.loss is not None and not math.isfinite(progress.loss):
+        return safe(f"The first step was seen, and its loss is no number ({progress.loss}): rgt triage.")
+    return _WHY["first-step"]
 
 
 def _kind(truth: Truth, progress: Progress | None, waited_s: float) -> Kind | None:

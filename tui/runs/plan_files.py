@@ -38,8 +38,8 @@ class Where:
 
 
 def wrapper() -> bytes:
-    """The wrapper's text."""
-    return resources.files("tui.runs").joinpath("wrapper.sh").read_bytes()
+    """The wrapper's text; no shell reads one with the line ends that a Windows checkout gives it."""
+    return resources.files("tui.runs").joinpath("wrapper.sh").read_bytes().replace(b"\r\n", b"\n")
 
 
 def wrapper_name() -> str:

@@ -139,17 +139,34 @@ _REASONS: dict[str, tuple[State, str]] = {
         "The job ended well, but the artifact of {stage} is not there, or is old.",
     ),
     "no-workdir": ("failed", "The folder of stage {stage} is not there."),
+    "no-room": ("failed", "Stage {stage} was done, and the full disk took no marker of it."),
 }
+
+_FULL_KIB = 256
+_FULL_INODES = 8
 
 
 def _ended(end: Mapping[str, str]) -> tuple[State, str]:
     state, words = _REASONS.get(end.get("reason", ""), ("failed", "It ended for a reason nobody knows."))
     signal = end.get("signal") or ""
-    return state, words.format(
+    told = words.format(
         status=end.get("status", "?"),
         signal=f" by SIG{signal.removeprefix('SIG')}" if signal else "",
         stage=end.get("stage", "?"),
     )
+    return state, told if state == "finished" else f"{told}{_beside(end)}"
+
+
+def _beside(end: Mapping[str, str]) -> str:
+    """What the wrapper saw beside the end, and may be its cause."""
+    ooms, kib, inodes = (_number(end.get(name)) for name in ("oom", "kib", "inodes"))
+    if ooms:
+        return " The kernel killed for want of memory in its cgroup meanwhile."
+    if kib is not None and kib < _FULL_KIB:
+        return f" The disk was full then: {kib:.0f} KiB free."
+    if inodes is not None and inodes < _FULL_INODES:
+        return f" The disk had no inodes left then: {inodes:.0f} free."
+    return ""
 
 
 def _alive(said: Mapping[str, list[tuple[str, ...]]]) -> bool | None:

@@ -11,7 +11,7 @@ umask 077
 run=${1:?}
 cd -- "$run" || exit 76
 run=$(pwd) rgt=$run/.rgt
-plan=$rgt/plan beat_s=15 child='' got='' beater='' n=0
+plan=$rgt/plan beat_s=15 child='' got='' beater='' killed='' n=0
 
 put() { # $1 file; stdin becomes its content, whole or not at all
   cat >"$1.part$$" && { sync "$1.part$$" 2>/dev/null || :; } && mv -f "$1.part$$" "$1"
@@ -119,15 +119,34 @@ record() { # before the first child: who runs, where, with what
     echo "threads ${OMP_NUM_THREADS:-}"
     echo "devices ${CUDA_VISIBLE_DEVICES:-all}"
   } | put "$at/start"
+  dd if=/dev/zero of="$at/room" bs=4096 count=4 2>/dev/null # kept, so that a full disk has room for the end
+  killed=$(ooms)
+}
+ooms() { # how often the kernel has killed for want of memory in this cgroup, nothing where it does not tell
+  set --
+  while IFS=: read -r _ kind path; do
+    case $kind in
+    '') set -- "$@" "/sys/fs/cgroup$path/memory.events" /sys/fs/cgroup/memory.events ;;
+    memory) set -- "/sys/fs/cgroup/memory$path/memory.oom_control" /sys/fs/cgroup/memory/memory.oom_control ;;
+    esac
+  done 2>/dev/null </proc/self/cgroup
+  for file; do
+    [ ! -r "$file" ] || { sed -n 's/^oom_kill //p' "$file" && return; }
+  done
 }
 
 finish() { # $1 reason, $2 status, $3 stage
+  now_killed=$(ooms) free=$(free_kib) left=$(free_inodes)
+  rm -f "$at/room"
   {
     echo "reason $1"
     echo "status $2"
     echo "signal ${got:-$(by_signal "$2")}"
     echo "stage $3"
     echo "ended $(date +%s)"
+    echo "oom $((${now_killed:-0} - ${killed:-0}))"
+    echo "kib ${free:-?}"
+    echo "inodes ${left:-?}"
   } | put "$at/end"
   [ -z "$beater" ] || kill "$beater" 2>/dev/null
   after
@@ -184,15 +203,20 @@ beat() {
     sleep "$beat_s"
   done
 }
+free_kib() { LC_ALL=C df -Pk . 2>/dev/null | awk 'NR == 2 { print $4 }'; }
+free_inodes() { LC_ALL=C df -Pi . 2>/dev/null | awk 'NR == 2 { print $4 }'; }
 room() { # $1 KiB, $2 inodes that must be free here; what is not told does not hold a job back
-  kib=$(LC_ALL=C df -Pk . 2>/dev/null | awk 'NR == 2 { print $4 }')
-  inodes=$(LC_ALL=C df -Pi . 2>/dev/null | awk 'NR == 2 { print $4 }')
+  kib=$(free_kib) inodes=$(free_inodes)
   echo "gate $(date +%s) kib ${kib:-?} of $1 inodes ${inodes:-?} of $2" >>"$at/gates"
   case $kib in '' | *[!0-9]*) ;; *) [ "$kib" -ge "$1" ] || return 1 ;; esac
   case $inodes in '' | *[!0-9]*) ;; *) [ "$inodes" -ge "$2" ] || return 1 ;; esac
 }
-proven() { # $1 artifact: there, not empty, and made since this run was planned
-  [ -z "$1" ] || { [ -s "$1" ] && [ -n "$(find "$1" -newer "$plan/id" 2>/dev/null)" ]; }
+trace() { LC_ALL=C ls -lid -- "$1" 2>/dev/null || echo none; }
+proven() { # $1 artifact, $2 stage: there, not empty, and not what lay there before the stage was first begun
+  # Its time alone proves nothing: clocks jump, and what is copied may keep an old one.
+  [ -z "$1" ] || { [ -s "$1" ] &&
+    { [ "$(trace "$1")" != "$(cat "$rgt/before/$2" 2>/dev/null)" ] ||
+      [ -n "$(find "$1" -newer "$plan/id" 2>/dev/null)" ]; }; }
 }
 
 stage() { # $1 folder of the stage's plan
@@ -202,7 +226,8 @@ stage() { # $1 folder of the stage's plan
   cd -- "$run/${there:-.}" || finish no-workdir 76 "$name"
   room "${need:-0}" "${files:-0}" || finish disk-gate 74 "$name"
   [ -z "$got" ] || finish stopped 143 "$name"
-  mkdir -p "${log%/*}"
+  mkdir -p "${log%/*}" "$rgt/before"
+  [ -z "$artifact" ] || [ -e "$rgt/before/$name" ] || (cd -- "$run" && trace "$artifact") | put "$rgt/before/$name"
   start "$1/argv" "$log"
   echo "$child $(ticks "$child") $name" | put "$at/child"
   watch=''
@@ -215,12 +240,13 @@ stage() { # $1 folder of the stage's plan
   [ -z "$watch" ] || kill "$watch" 2>/dev/null
   cd -- "$run" || finish no-workdir 76 "$name"
   if [ "$status" -ne 0 ]; then finish failed "$status" "$name"; fi
-  if ! proven "$artifact"; then
+  if ! proven "$artifact" "$name"; then
     [ -z "$got" ] || finish stopped 143 "$name"
     finish artifact-missing 75 "$name"
   fi
   if [ -n "$got" ] && [ -z "$artifact" ]; then finish stopped 143 "$name"; fi
-  date +%s | put "$rgt/done/$name"
+  date +%s | put "$rgt/done/$name" || { rm -f "$at/room" && date +%s | put "$rgt/done/$name"; } ||
+    finish no-room 74 "$name"
 }
 
 [ -r "$plan/id" ] || exit 76
