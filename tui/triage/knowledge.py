@@ -26,6 +26,10 @@ _LITERAL, _CONCEPT, _SLIP = 1.0, 0.9, 0.7
 _SECOND = 0.1
 """What a literal match adds to a concept that matches as well."""
 _LONE_CHARACTER = 0.3
+_NEIGHBOURS = 0.5
+"""What two words side by side in question and document add, above each of them alone."""
+_NAMED = 1.4
+"""How much more the gotchas of a platform count whose name stands in the question."""
 _UNWRITTEN = 0.6
 """How much a word counts that stands nowhere, of what the rarest word counts: people tell stories."""
 _LEAST_SLIP = 5
@@ -119,27 +123,34 @@ class Index:
         Args:
             platform: leave out what is about another platform.
         """
-        slots = list(self._slots(self._corrected(atoms(question)[:_QUESTION_ATOMS])))
-        rarity = [self._rarity(slot) for slot in slots]
-        whole = sum(rarity)
-        if not whole:
-            return []
-        scores: defaultdict[int, float] = defaultdict(float)
-        shares: defaultdict[int, float] = defaultdict(float)
-        pieces: Counter[int] = Counter()
-        for slot, rare in zip(slots, rarity, strict=True):
-            for number, (score, fit) in self._matches(slot).items():
-                scores[number] += score
-                shares[number] += rare * fit / whole
-                pieces[number] += 1
-        hits = [
-            Hit(self.documents[n], score * shares[n], shares[n])
-            for n, score in scores.items()
-            if shares[n] >= (_LEAST_SHARE if pieces[n] > 1 else _LEAST_ALONE)
-            and (platform is None or self.documents[n].platform in (None, platform))
-        ]
+        row = self._corrected(atoms(question)[:_QUESTION_ATOMS])
+        named = {one.platform for one in self.documents if one.platform and _stands_in(one.platform, row)}
+        hits = []
+        for number, (score, share, pieces) in self._scored(row).items():
+            one = self.documents[number]
+            fits = share >= (_LEAST_SHARE if pieces > 1 else _LEAST_ALONE)
+            if fits and (platform is None or one.platform in (None, platform)):
+                hits.append(Hit(one, score * share * (_NAMED if one.platform in named else 1.0), share))
         hits.sort(key=lambda hit: (-hit.score, hit.document.id))
         return [hit for hit in hits[:limit] if hit.score >= _LEAST_OF_BEST * hits[0].score]
+
+    def _scored(self, row: Sequence[str]) -> Mapping[int, tuple[float, float, int]]:
+        """By document: the BM25F score, the share of the question that it holds, and in how many pieces."""
+        slots = list(self._slots(row))
+        rarity = [self._rarity(slot) for slot in slots]
+        whole = sum(rarity)
+        found: defaultdict[int, tuple[float, float, int]] = defaultdict(lambda: (0.0, 0.0, 0))
+        for slot, rare in zip(slots, rarity, strict=True):
+            for number, (score, fit) in self._matches(slot).items():
+                sums = found[number]
+                found[number] = (sums[0] + score, sums[1] + rare * fit / whole, sums[2] + 1)
+        for a, b in pairwise(row):
+            pair = _Slot(((_pair(a, b), _LITERAL),), _NEIGHBOURS)
+            for number, (score, _) in self._matches(pair).items():
+                if number in found:
+                    sums = found[number]
+                    found[number] = (sums[0] + score, *sums[1:])
+        return found
 
     # -- the question --------------------------------------------------------------------------------------
 
@@ -189,7 +200,7 @@ class Index:
     def _terms(self, text: str) -> Counter[str]:
         row = atoms(text)
         terms = Counter(row)
-        terms.update(a + b for a, b in pairwise(row) if is_cjk(a) and is_cjk(b))
+        terms.update(_pair(a, b) for a, b in pairwise(row))
         terms.update(concept for found in self._glossary.every(row) for concept in found.concepts)
         return terms
 
@@ -218,6 +229,15 @@ def _together(scores: list[tuple[float, float]]) -> tuple[float, float]:
     return ordered[0] + _SECOND * sum(ordered[1:2]), max(weight for _, weight in scores)
 
 
+def _stands_in(platform: str, row: Sequence[str]) -> bool:
+    name = atoms(platform)
+    return any(list(row[at : at + len(name)]) == name for at in range(len(row) - len(name) + 1))
+
+
+def _pair(a: str, b: str) -> str:
+    return a + b if is_cjk(a) and is_cjk(b) else f"{a} {b}"
+
+
 def _of_phrase(row: Sequence[str], concepts: Sequence[str]) -> _Slot:
     terms = [(concept, _CONCEPT) for concept in concepts]
     if len(row) == 1 or (len(row) == 2 and all(map(is_cjk, row))):
@@ -230,4 +250,4 @@ def _of_run(run: Sequence[str]) -> Iterator[_Slot]:
     if len(run) == 1:
         yield _Slot(((run[0], _LITERAL),), _LONE_CHARACTER)
     for a, b in pairwise(run):
-        yield _Slot(((a + b, _LITERAL),), 1 / max(1, len(run) - 1))
+        yield _Slot(((_pair(a, b), _LITERAL),), 1 / max(1, len(run) - 1))
