@@ -16,8 +16,8 @@ from tui.model.failure import Exit, Failure
 from tui.model.setup import Asked, Option
 from tui.model.text import SafeText, safe
 from tui.platforms.control import ControlError
-from tui.platforms.credentials import PLACES, Keyring, Missing, keep
-from tui.platforms.vendors import WAYS, finder, opened
+from tui.platforms.credentials import PLACES, Missing
+from tui.platforms.vendors import WAYS
 from tui.setup.state import Did, Shown, State, Tell, Tools, lines
 
 _KEYGEN_S = 30.0
@@ -169,7 +169,7 @@ class Credentials:
         if facts.id not in WAYS:
             asked = Asked("read", SafeText("This platform has no API that rgt can ask. Enter goes on."))
             return Shown(SafeText("nothing"), SafeText("you act at its console; rgt says what to do"), asked)
-        found = await asyncio.to_thread(finder().find, facts.id)
+        found = await asyncio.to_thread(tools.account, facts.id)
         where = facts.credentials.where or "The platform's account settings make one."
         if isinstance(found, Missing):
             hint = safe(f"{where} It goes into this login's keyring.", 300)
@@ -185,12 +185,12 @@ class Credentials:
         if facts.id not in WAYS:
             return Did(brief="by hand: no API", data={"api": "no"})
         if answer:
-            await asyncio.to_thread(keep, facts.id, answer, Keyring())
-        found = await asyncio.to_thread(finder().find, facts.id)
+            await asyncio.to_thread(tools.keep_key, facts.id, answer)
+        found = await asyncio.to_thread(tools.account, facts.id)
         if isinstance(found, Missing):
             raise Failure(f"{facts.title} {found.why}.", do="Type the key, or skip this step.")
         tell(safe(f"asking {facts.title} with the key of {found.source}"))
-        plane = opened(facts.id, found)
+        plane = found.plane
         try:
             async with asyncio.timeout(_ASK_S):
                 listing, balance = await plane.list_all(), await plane.balance()

@@ -18,7 +18,6 @@ from tui.model.setup import Asked, Option
 from tui.model.text import SafeText, safe
 from tui.platforms.control import ControlError, CreateRequest, Machine, NoAnswer, Offer, Provider, Wish
 from tui.platforms.credentials import Missing
-from tui.platforms.vendors import finder, opened
 from tui.setup.beginning import profile_of
 from tui.setup.state import Did, Shown, State, Tell, Tools, lines
 
@@ -48,7 +47,7 @@ class Rent:
         facts = profile_of(state, tools).facts
         note = SafeText("I have one already, or rent it at the console now")
         have = Option(HAVE, SafeText("there is a box"), note)
-        offers = await self._offered(state, facts)
+        offers = await self._offered(state, facts, tools)
         self._offers = {offer.id: offer for offer in offers}
         options = (have, *(_option(offer) for offer in offers))
         asked = Asked("choose", SafeText("Rent here, or go on with a box that there is?"), options=options)
@@ -56,39 +55,39 @@ class Rent:
         about = lines(tuple(_walk(profile_of(state, tools).sections.get("1. LAUNCH", ""), facts)))
         return Shown(safe(runs), SafeText("a machine that runs and can be reached"), asked, about=about)
 
-    async def _offered(self, state: State, facts: Facts) -> tuple[Offer, ...]:
+    async def _offered(self, state: State, facts: Facts, tools: Tools) -> tuple[Offer, ...]:
         if state.told("credentials", "api") != "yes":
             return ()
         try:
             async with asyncio.timeout(_ASK_S):
-                return (await _plane(facts).offers())[:_OFFERS]
+                return (await _plane(facts, tools).offers())[:_OFFERS]
         except (TimeoutError, ControlError):
             return ()  # then it is rented by hand
 
     async def take(self, state: State, tools: Tools, answer: str, tell: Tell) -> Did | Shown:
         facts = profile_of(state, tools).facts
         if self._request is not None:
-            return await self._sent(facts, answer, tell)
+            return await self._sent(facts, tools, answer, tell)
         if self._wish is not None:
-            return self._with_more(facts, answer)
+            return self._with_more(facts, tools, answer)
         if self._offer is not None:
             return self._named(facts, tools, answer)
         if answer == HAVE:
             return Did(brief="there is a box", data={"by": "hand"})
-        return await self._chosen(facts, answer, tell)
+        return await self._chosen(facts, tools, answer, tell)
 
-    async def _chosen(self, facts: Facts, answer: str, tell: Tell) -> Shown:
+    async def _chosen(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Shown:
         offer = self._offers.get(answer)
         if offer is None:
             raise Failure("That is none of the offers.", exit=Exit.USAGE)
         if offer.available is False:
-            offer = await self._waited_for(facts, offer, tell)
+            offer = await self._waited_for(facts, tools, offer, tell)
         self._offer = offer
         hint = SafeText("the machine is named that, and the date")
         asked = Asked("text", SafeText("project-purpose"), hint)
         return Shown(SafeText("nothing yet"), SafeText("a name that tells later what it was for"), asked)
 
-    async def _waited_for(self, facts: Facts, offer: Offer, tell: Tell) -> Offer:
+    async def _waited_for(self, facts: Facts, tools: Tools, offer: Offer, tell: Tell) -> Offer:
         """Look until it is to be had. Looking is repeated, renting never is."""
         every = max(30.0, (facts.stock.retry_s or 60.0) if facts.stock else 60.0)
         left = _STOCK_S
@@ -97,7 +96,7 @@ class Rent:
             await asyncio.sleep(every)
             left -= every
             try:
-                now = {one.id: one for one in await _plane(facts).offers()}.get(offer.id)
+                now = {one.id: one for one in await _plane(facts, tools).offers()}.get(offer.id)
             except ControlError:
                 continue
             if now is not None and now.available is not False:
@@ -111,9 +110,9 @@ class Rent:
         assert self._offer is not None
         name = f"{words}-{tools.today():%Y%m%d}"
         wish = Wish(name=name, offer=self._offer, region=next(iter(self._offer.regions), None))
-        return self._request_for(facts, wish)
+        return self._request_for(facts, tools, wish)
 
-    def _with_more(self, facts: Facts, answer: str) -> Shown:
+    def _with_more(self, facts: Facts, tools: Tools, answer: str) -> Shown:
         """What the platform wants besides, as ``key=value`` words."""
         assert self._wish is not None
         wish, more = self._wish, dict(self._wish.more)
@@ -124,6 +123,7 @@ class Rent:
             more[key] = value
         return self._request_for(
             facts,
+            tools,
             replace(
                 wish,
                 image=more.pop("image", wish.image),
@@ -135,10 +135,10 @@ class Rent:
             ),
         )
 
-    def _request_for(self, facts: Facts, wish: Wish) -> Shown:
+    def _request_for(self, facts: Facts, tools: Tools, wish: Wish) -> Shown:
         self._wish = wish
         try:
-            request = _plane(facts).request(wish)
+            request = _plane(facts, tools).request(wish)
         except ControlError:
             raise
         except Failure as lacking:
@@ -159,7 +159,7 @@ class Rent:
             about=lines(tuple(_body(request))),
         )
 
-    async def _sent(self, facts: Facts, answer: str, tell: Tell) -> Did:
+    async def _sent(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Did:
         request, wish = self._request, self._wish
         assert request is not None
         assert wish is not None
@@ -167,7 +167,7 @@ class Rent:
             self._request = self._wish = self._offer = None
             raise Failure("Nothing was sent, nothing was rented.", do="Choose again.")
         self._request = None  # whatever comes of it: once
-        plane = _plane(facts)
+        plane = _plane(facts, tools)
         tell(SafeText("the request is sent"))
         try:
             id_ = (await plane.create(request)).id
@@ -223,11 +223,11 @@ def _whole(text: str | None, otherwise: int | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else otherwise
 
 
-def _plane(facts: Facts) -> Provider:
-    found = finder().find(facts.id)
+def _plane(facts: Facts, tools: Tools) -> Provider:
+    found = tools.account(facts.id)
     if isinstance(found, Missing):
         raise Failure(f"{facts.title} {found.why}.", do="Go back to the credentials.")
-    return opened(facts.id, found)
+    return found.plane
 
 
 _STOCK = {True: "to be had", False: "sold out: looked for until it is", None: "stock not told"}

@@ -19,6 +19,8 @@ from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.setup import Asked, StepId
 from tui.model.text import SafeText, safe
+from tui.platforms.credentials import Missing
+from tui.platforms.vendors import Account
 
 STEPS: tuple[StepId, ...] = (
     "platform", "surface", "key", "credentials", "rent", "connect", "identity",
@@ -59,7 +61,8 @@ class Tools:
     Attributes:
         dial: opens a transport to a box.
         add_box: writes a pasted login into the fleet file under a name; answers with the name.
-        accounts: opens the control plane of a platform with the key that is found; None: it has none.
+        account: opens the account of a platform with the key that is found.
+        keep_key: puts a typed key of a platform into the keyring. Raises Failure.
         forget_key: takes a host key back that was trusted a moment ago.
         reload: tells the watching workers that the fleet file changed.
     """
@@ -72,6 +75,8 @@ class Tools:
     edit_box: Callable[[str, Mapping[str, str | float]], None]
     forget_key: Callable[[str], None]
     reload: Callable[[], Awaitable[None]]
+    account: Callable[[str], Account | Missing]
+    keep_key: Callable[[str, str], object]
     keys: Path
     environ: Mapping[str, str]
     today: Callable[[], date] = date.today
