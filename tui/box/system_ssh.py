@@ -13,7 +13,13 @@ from tui.box.ssh_config import CONFIG_ENV, check_endpoint
 from tui.box.trust import TrustStore
 from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
+from tui.model.via import NoWay, PodExec, SlurmStep
 
+_SHELLS: dict[type, str] = {
+    SlurmStep: "At the login node: srun --jobid JOB --overlap --pty bash -l.",
+    PodExec: "kubectl -n NAMESPACE exec -it POD -- sh.",
+    NoWay: "Open the platform's own page.",
+}
 _KEEPALIVE = ("ServerAliveInterval=10", "ServerAliveCountMax=2")
 
 
@@ -28,6 +34,12 @@ def ssh_argv(instance: Instance, trust: TrustStore, command: list[str] | None = 
     Raises:
         Failure: this computer has no ssh; the box has no endpoint, or its identity was never recorded.
     """
+    if instance.via is not None:
+        raise Failure(
+            f"{instance.name} is reached as {instance.via}, not by ssh.",
+            do=_SHELLS[type(instance.via)],
+            exit=Exit.USAGE,
+        )
     if instance.endpoint is None:
         raise Failure(f"{instance.name} is this computer; open a terminal instead.", exit=Exit.USAGE)
     program = shutil.which("ssh")

@@ -75,6 +75,8 @@ def same_machine(before: Victim, now: Victim) -> Victim:
 
 def _address(instance: Instance) -> str:
     end = instance.endpoint
+    if instance.via is not None:
+        return str(instance.via)
     if end is None:
         return ""
     user = f"{end.user}@" if end.user else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from tui.model.via import parse_via
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9_])?\Z")
 _IPV6 = re.compile(r"(?=.*:.*:)[0-9A-Fa-f:.]{2,45}(?:%[A-Za-z0-9._-]{1,32})?\Z")
@@ -35,6 +37,12 @@ def name(value: str) -> str:
     """The name of a box or run: it becomes a file name and a word on the command line."""
     if not NAME.match(value):
         raise ValueError("must be 1–63 letters, digits, '.', '_' or '-', and start with a letter or digit")
+    return value
+
+
+def transport(value: str) -> str:
+    """The way to a machine that does not answer SSH itself."""
+    parse_via(value)
     return value
 
 

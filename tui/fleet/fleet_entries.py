@@ -25,6 +25,7 @@ from tui.fleet.toml_map import Path as KeyPath
 from tui.model.account import AccountSpec
 from tui.model.instance import Endpoint, Instance
 from tui.model.run import RunSpec
+from tui.model.via import NoWay, PodExec, SlurmStep, Via, parse_via
 
 Name = Annotated[str, AfterValidator(rules.name)]
 Host = Annotated[str, AfterValidator(rules.host)]
@@ -59,13 +60,16 @@ class InstanceEntry(Entry):
     rented_at: Moment | None = None
     ends_at: Moment | None = None
     simulated: list[Label] = Field(default_factory=list, max_length=8)
+    transport: Annotated[str, AfterValidator(rules.transport)] | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> InstanceEntry:
         local = self.platform == "local"
         if local and (self.ssh or self.host):
             raise ValueError("a local box has no ssh or host: it is this computer")
-        if not local and not (self.ssh or self.host):
+        if self.transport and (local or self.ssh or self.host):
+            raise ValueError("has a transport of its own, so neither host, ssh nor platform local fit")
+        if not (local or self.transport or self.ssh or self.host):
             raise ValueError('needs host or ssh, or platform = "local" for this computer')
         if self.ssh is not None:
             user, _, port = rules.destination(self.ssh)
@@ -80,7 +84,8 @@ class InstanceEntry(Entry):
     def instance(self, name: str) -> Instance:
         """The entry in the model's words."""
         endpoint = None
-        if self.platform != "local":
+        via = parse_via(self.transport) if self.transport else None
+        if self.platform != "local" and via is None:
             user, host, port = rules.destination(self.ssh) if self.ssh else (None, self.host or "", None)
             endpoint = Endpoint(
                 host=host,
@@ -93,9 +98,9 @@ class InstanceEntry(Entry):
             )
         return Instance(
             name=name,
-            platform=self.platform,
+            platform=_platform(self.platform, via),
             endpoint=endpoint,
-            instance_id=self.instance_id,
+            instance_id=self.instance_id or _told_id(via),
             account=self.account,
             password_env=self.password_env,
             host_key=self.host_key,
@@ -105,7 +110,22 @@ class InstanceEntry(Entry):
             rented_at=_epoch(self.rented_at) if self.rented_at else None,
             ends_at=_epoch(self.ends_at) if self.ends_at else None,
             simulated=tuple(self.simulated),
+            via=via,
         )
+
+
+def _platform(written: str, via: Via | None) -> str:
+    """The platform that a transport tells where none was written."""
+    if written != "ssh" or via is None or isinstance(via, NoWay):
+        return written
+    return "slurm" if isinstance(via, SlurmStep) else "kubernetes"
+
+
+def _told_id(via: Via | None) -> str | None:
+    """The id that a transport names by itself."""
+    if isinstance(via, SlurmStep):
+        return via.job
+    return f"{via.namespace}/pod/{via.pod}" if isinstance(via, PodExec) else None
 
 
 class AccountEntry(Entry):

@@ -13,7 +13,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from tui.fleet.toml_edit import Value as Value
 from tui.fleet.toml_map import map_toml
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
+from tui.model.via import SlurmStep, parse_via
 
 Data: TypeAlias = dict[str, Any]
 LOCK_WAIT_S = 5.0
@@ -76,10 +77,27 @@ def rename_instance(path: Path, old: str, new: str) -> tuple[str, ...]:
         for run in followers:
             text = toml_edit.set_value(text, ("runs", run, "box"), new)
             data["runs"][run]["box"] = new
+        for job, via in _behind(data, old).items():  # jobs are reached through it by its name
+            text = toml_edit.set_value(text, ("instances", job, "transport"), str(replace(via, login=new)))
+            data["instances"][job]["transport"] = str(replace(via, login=new))
         return text, data
 
     _rewrite(path, change, ("instances", old))
     return tuple(followers)
+
+
+def _behind(data: Data, login: str) -> dict[str, SlurmStep]:
+    """The jobs that are reached through this box."""
+    found = {}
+    for name, entry in data["instances"].items():
+        text = entry.get("transport") if isinstance(entry, dict) else None
+        try:
+            via = parse_via(text) if isinstance(text, str) else None
+        except ValueError:
+            continue
+        if isinstance(via, SlurmStep) and via.login == login:
+            found[name] = via
+    return found
 
 
 def remove_instance(path: Path, name: str) -> tuple[str, ...]:

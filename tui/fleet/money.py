@@ -35,12 +35,12 @@ def spent(instance: Instance, now: float) -> float | None:
 
 def burn(instances: Iterable[Instance]) -> tuple[Total, ...]:
     """Price per hour of all boxes that are ours to pay, one total per currency."""
-    return _totals((i.currency, i.price_per_hour) for i in instances if i.endpoint is not None)
+    return _totals((i.currency, i.price_per_hour) for i in instances if not i.here)
 
 
 def spent_total(instances: Iterable[Instance], now: float) -> tuple[Total, ...]:
     """Money spent on all boxes, one total per currency."""
-    return _totals((i.currency, spent(i, now)) for i in instances if i.endpoint is not None)
+    return _totals((i.currency, spent(i, now)) for i in instances if not i.here)
 
 
 def _totals(shares: Iterable[tuple[str, float | None]]) -> tuple[Total, ...]:

@@ -183,7 +183,8 @@ def _fleet(snapshot: FleetSnapshot, event: FleetChanged) -> FleetSnapshot:
     boxes = []
     for instance in event.instances:
         old = snapshot.box(instance.name)
-        same = old is not None and old.instance.endpoint == instance.endpoint
+        was = old.instance if old is not None else None
+        same = was is not None and (was.endpoint, was.via) == (instance.endpoint, instance.via)
         fresh = BoxView(instance)
         boxes.append(replace(old, instance=instance, written=None, rented=None) if old and same else fresh)
     runs = []

@@ -32,6 +32,7 @@ from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
 from tui.model.text import safe
+from tui.model.via import SlurmStep
 
 __all__ = ["Loaded", "Settings", "check_instance", "check_run", "load", "read"]
 
@@ -150,7 +151,26 @@ class _Reader:
 
     def instances(self) -> tuple[Instance, ...]:
         entries = self._entries("instances", InstanceEntry, "This box is left out.")
-        return tuple(entry.instance(name) for name, entry in entries)
+        read = {name: entry.instance(name) for name, entry in entries}
+        return tuple(one for name in read if (one := self._behind_login(read[name], read)))
+
+    def _behind_login(self, instance: Instance, others: Mapping[str, Instance]) -> Instance | None:
+        """A Slurm job with its login node's address; None, and said, where there is no such login node."""
+        if not isinstance(instance.via, SlurmStep):
+            return instance
+        login = others.get(instance.via.login)
+        if login is None or login.endpoint is None or login.via is not None:
+            why = "is not in this file" if login is None else "is no box that answers SSH"
+            what = f"transport names the login box {safe(instance.via.login, 64)}, which {why}"
+            self._bad(("instances", instance.name, "transport"), what, "This box is left out.")
+            return None
+        return replace(
+            instance,
+            endpoint=login.endpoint,
+            password_env=instance.password_env or login.password_env,
+            host_key=instance.host_key or login.host_key,
+            account=instance.account or login.account,
+        )
 
     def runs(self, boxes: set[str]) -> tuple[RunSpec, ...]:
         kept = []

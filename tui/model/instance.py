@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tui.model.text import SafeText
+from tui.model.via import Via
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Instance:
     """One entry of ``fleet.toml``.
 
     Attributes:
-        endpoint: None for ``local`` boxes: this computer, without SSH.
+        endpoint: None for ``local`` boxes: this computer, without SSH. Of a Slurm job its login node's.
         password_env: name of the environment variable that holds the password; never the password.
         host_key: the pinned fingerprint (``SHA256:...``), None until the first connection recorded one.
         mounts: paths whose filesystems are always shown, besides those of the watched runs.
@@ -42,6 +43,7 @@ class Instance:
         account: whose it is, in the provider's own words.
         asked_as: name of the ``[accounts]`` entry whose key asks about it; None: its platform's only one.
         simulated: what stand-in programs answer for on this box, such as ``GPU`` (demo only).
+        via: how commands reach it where that is not SSH to itself.
     """
 
     name: str
@@ -58,6 +60,12 @@ class Instance:
     ends_at: float | None = None
     simulated: tuple[str, ...] = ()
     asked_as: str | None = None
+    via: Via | None = None
+
+    @property
+    def here(self) -> bool:
+        """It is this computer."""
+        return self.endpoint is None and self.via is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from tui.fleet.paths import Paths, paths, shipped
 from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
+from tui.model.via import is_via
+from tui.verbs import add_via
 from tui.verbs.changes import read_change
 from tui.verbs.identity import following
 from tui.verbs.naming import run_word, unused, unused_name
@@ -52,7 +54,10 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
         description="Without TEXT the paste is read from standard input and not shown.",
     )
     add.add_argument(
-        "text", metavar="TEXT", nargs="*", help="what the console shows, such as: ssh -p 34567 root@host"
+        "text",
+        metavar="TEXT",
+        nargs="*",
+        help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME",
     )
     add.add_argument("--name", help="its name here; made from the host when not given")
     add.add_argument("--platform", help="a profile's name (see rgt profiles), where the host does not tell")
@@ -109,6 +114,11 @@ def preview(
     text: str, name: str | None, extras: Extras, *, where: Paths, as_json: bool, out: Out = print
 ) -> int:
     """Show what `rgt add` understood. Writes nothing. Raises Failure."""
+    if is_via(text):
+        entry = add_via.understood(where, text, name, _more(extras))
+        told = {"name": entry.name, **entry.values}
+        out(json.dumps(told) if as_json else "\n".join(f"{k}\t{safe(str(v))}" for k, v in told.items()))
+        return Exit.FINE
     address = _understood(text, extras)
     if as_json:
         out(json.dumps(address.as_json(), ensure_ascii=False))
@@ -140,17 +150,28 @@ def add(
     Raises:
         Failure: the text is no login, the name or the box is already known, or the file cannot be written.
     """
+    if is_via(text):
+        entry = add_via.written(where, text, name, _more(extras))
+        told = {"name": entry.name, **entry.values}
+        out(json.dumps(told) if as_json else _added(entry.name, where))
+        return Exit.FINE
     address, chosen = written(where, text, name, extras)
     if as_json:
         out(json.dumps({"name": chosen, **address.as_json()}, ensure_ascii=False))
     else:
-        out(f"Added {chosen} to {where.fleet_file}. `rgt probe {chosen}` takes a first look.")
+        out(_added(chosen, where))
     _tell_dropped(address)
     return Exit.FINE
 
 
+def _added(name: str, where: Paths) -> str:
+    return f"Added {name} to {where.fleet_file}. `rgt probe {name}` takes a first look."
+
+
 def write_instance(where: Paths, text: str, name: str = "") -> str:
     """Write a pasted login as a box and say so in one sentence, for the screen. Raises Failure."""
+    if is_via(text):
+        return f"Added {add_via.written(where, text, name or None, {}).name}."
     address, chosen = written(where, text, name or None, Extras())
     return f"Added {chosen}." + (f" Note: {PASSWORD_DROPPED}." if address.password_seen else "")
 
@@ -187,11 +208,18 @@ def _values(address: Address, extras: Extras) -> dict[str, Value]:
         "key": address.key,
         "jump": list(address.jump) or None,
         "proxied": address.proxied or None,
+        **_more(extras),
+    }
+    return {key: value for key, value in listed.items() if value is not None}
+
+
+def _more(extras: Extras) -> dict[str, Value]:
+    told: dict[str, Value | None] = {
         "password_env": extras.password_env,
         "price_per_hour": extras.price,
         "currency": extras.currency,
     }
-    return {key: value for key, value in listed.items() if value is not None}
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _refuse_twin(where: Paths, address: Address) -> None:

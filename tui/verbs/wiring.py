@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui.box.connect import Connector
+from tui.box.errors import unreachable
+from tui.box.kubectl import enter_pod
 from tui.box.secrets import Asker, NoAsker
+from tui.box.slurm_step import enter
 from tui.custody.machine import trust_store
 from tui.fleet import settings
 from tui.fleet.fleet_source import FleetFile
@@ -20,6 +23,7 @@ from tui.fleet.store import Store
 from tui.model.command import CommandRecord
 from tui.model.event import CommandRan
 from tui.model.instance import Instance
+from tui.model.via import PodExec, SlurmStep, Via
 from tui.verbs.accounting import sources
 from tui.workers.accounts import AccountsWatch
 from tui.workers.box import BoxTransport, Pace
@@ -33,15 +37,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Dialer:
-    """Opens a transport to any instance: over ssh, or on this computer where it has no endpoint."""
+    """Opens a transport to any instance: over ssh, beside a job, into a pod, or on this computer."""
 
     connector: Connector
     on_command: Callable[[CommandRecord], None]
 
     async def __call__(self, instance: Instance) -> BoxTransport:
+        if instance.via is not None:
+            return await self._via(instance, instance.via)
         if instance.endpoint is None:
             return LocalBox(instance.name, on_command=self.on_command)
         return await self.connector.connect(instance)
+
+    async def _via(self, instance: Instance, via: Via) -> BoxTransport:
+        """Into a job or a pod; where there is no way, that is said and never tried again by itself."""
+        if isinstance(via, SlurmStep):
+            return await enter(instance, via, self.connector.connect, self.on_command)
+        if isinstance(via, PodExec):
+            return await enter_pod(instance, via, self.on_command)
+        raise unreachable(
+            f"{instance.name} can't be looked into: {via.why}.", retry=False, code="no-transport"
+        )
 
 
 def dialer(

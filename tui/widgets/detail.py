@@ -246,7 +246,7 @@ def _age(modified_at: float, offset: float | None, look: Look) -> str:
 
 def _meter(look: Look) -> list[Span]:
     instance = look.box.instance
-    if instance.endpoint is None and instance.price_per_hour is None:
+    if instance.here and instance.price_per_hour is None:
         return []
     sign = money.SIGNS.get(instance.currency, instance.currency)
     price = instance.price_per_hour
@@ -269,7 +269,9 @@ def _box(look: Look) -> list[Span]:
     box = look.box
     instance = box.instance
     spans: list[Span] = [(f"link {box.link.state.value}", "")]
-    if instance.endpoint is not None:
+    if instance.via is not None:
+        spans.append((safe(str(instance.via)), "dim"))
+    elif instance.endpoint is not None:
         user = f"{instance.endpoint.user}@" if instance.endpoint.user else ""
         port = f":{instance.endpoint.port}" if instance.endpoint.port else ""
         spans.append((safe(f"{user}{instance.endpoint.host}{port}"), "dim"))

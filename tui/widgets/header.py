@@ -57,7 +57,7 @@ def header_line(
     burn = money.burn(instances)
     if burn:
         cost.append((f"burn {_sum(burn)}/h", "money"))
-    elif any(i.endpoint is not None for i in instances):
+    elif any(not i.here for i in instances):
         cost.append(("burn ? $/h", "money"))
     spent = money.spent_total(instances, whole_minute(now))
     paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []

@@ -269,7 +269,7 @@ def _worst(box: BoxView, values: Mapping[str, float | None], glyphs: Glyphs) -> 
 
 def _price(box: BoxView, glyphs: Glyphs, *, mixed: bool) -> Cell:
     price = box.instance.price_per_hour
-    if box.instance.endpoint is None and price is None:
+    if box.instance.here and price is None:
         return Cell(glyphs.none, "dim")
     sign = money.SIGNS.get(box.instance.currency, box.instance.currency) if mixed else ""
     return Cell("?", "money") if price is None else Cell(f"{price:.2f}{sign}", "money")

@@ -409,7 +409,7 @@ class Supervisor:
 
 def _way(instance: Instance | None) -> object:
     """What a connection depends on: a new price must not cut the link, nor close its forwards."""
-    return instance and (instance.endpoint, instance.host_key, instance.password_env)
+    return instance and (instance.endpoint, instance.via, instance.host_key, instance.password_env)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

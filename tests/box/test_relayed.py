@@ -1,0 +1,143 @@
+"""A transport over something that carries processes, and loses them with any status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tui.box.kubectl import _Exec, _start
+from tui.box.relayed import RelayedTransport
+from tui.box.transport import LinkLost, Script
+from tui.model.command import CommandRecord
+from tui.model.failure import Failure
+
+
+class Carrier:
+    """Runs what it is given on this computer; `breaks` makes it say something and end with that status."""
+
+    def __init__(self, *before: str) -> None:
+        self.before = before
+        self.carried: list[_Exec] = []
+        self.pids: list[int] = []
+
+    async def __call__(self, argv: list[bytes], why: str) -> _Exec:
+        process = await _start([*self.before, *argv])
+        self.pids.append(process.pid)
+        self.carried.append(_Exec(process, why))
+        return self.carried[-1]
+
+
+def never(said: str) -> Failure:
+    return Failure(f"Nothing ran: {said.strip()}")
+
+
+@pytest.fixture
+def records() -> list[CommandRecord]:
+    return []
+
+
+def box(carrier: Carrier, records: list[CommandRecord] | None = None) -> RelayedTransport:
+    told = records.append if records is not None else lambda record: None
+    return RelayedTransport("job", carrier, never, on_command=told)
+
+
+async def test_status_output_and_words_come_back_as_they_are() -> None:
+    script = Script('printf %s "$1"; cat; printf err >&2; exit 7', ("a b\n'x$(y)",), "words")
+    done = await box(Carrier()).run(script, stdin=b"\0in\n")
+    assert (done.exit, done.stdout, done.stderr) == (7, b"a b\n'x$(y)\0in\n", b"err")
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+async def test_every_shell_that_a_container_brings(shell: str, tmp_path: Path) -> None:
+    found = Path("/bin") / shell
+    if not found.exists():
+        found = Path("/usr/bin") / shell
+    if not found.exists():
+        pytest.skip(f"no {shell} here")
+    # The carrier's /bin/sh is the one of the container: put the shell in its place.
+    words = (str(found), "sh") if shell == "busybox" else (str(found),)
+
+    class Other(Carrier):
+        async def __call__(self, argv: list[bytes], why: str) -> _Exec:
+            process = await _start([*words, *argv[1:]])
+            self.carried.append(_Exec(process, why))
+            return self.carried[-1]
+
+    done = await box(Other()).run(Script("cat; exit 9"), stdin=b"x" * 300_000)
+    assert (done.exit, len(done.stdout)) == (9, 300_000)
+
+
+async def test_input_that_nobody_reads_does_not_hold_the_answer_back() -> None:
+    done = await box(Carrier()).run(Script("echo done"), stdin=b"x" * 200_000)
+    assert (done.exit, done.stdout) == (0, b"done\n")
+
+
+async def test_output_is_cut_at_the_limit_and_said() -> None:
+    done = await box(Carrier()).run(Script("head -c 100000 /dev/zero"), limit=1000)
+    assert (len(done.stdout), done.truncated, done.exit) == (1000, True, 0)
+
+
+async def test_a_carrier_that_dies_is_a_lost_link_and_no_failed_command() -> None:
+    carrier = Carrier()
+    channel = await box(carrier).open(Script("echo on; sleep 60", why="long"))
+    assert await channel.read() == b"on\n"
+    os.kill(carrier.pids[0], signal.SIGKILL)
+    with pytest.raises(LinkLost, match="long"):
+        await channel.read()
+    assert channel.exit is None
+    await channel.close()
+
+
+async def test_what_the_carrier_says_after_the_script_is_not_the_scripts() -> None:
+    after = Carrier("/bin/sh", "-c", '"$@"; echo "srun: error: task 0 exited" >&2; exit 1', "carrier")
+    done = await box(after).run(Script("echo mine >&2; exit 3"))
+    assert (done.exit, done.stderr) == (3, b"mine\n")
+
+
+async def test_a_refusal_is_told_in_the_carriers_words() -> None:
+    with pytest.raises(Failure, match="Nothing ran: pods not found"):
+        await box(Carrier("/bin/sh", "-c", "echo pods not found >&2; exit 1")).run(Script("echo hi"))
+
+
+async def test_a_deadline_ends_what_runs_there(tmp_path: Path, records: list[CommandRecord]) -> None:
+    transport, pid_file = box(Carrier(), records), tmp_path / "pid"
+    with pytest.raises(TimeoutError):
+        await transport.run(Script('echo $$ >"$1"; exec sleep 60', (str(pid_file),)), timeout=0.7)
+    pid = int(pid_file.read_text())
+    for _ in range(40):
+        if not Path(f"/proc/{pid}").exists():
+            break
+        await asyncio.sleep(0.1)
+    assert not Path(f"/proc/{pid}").exists()
+    assert "no answer within" in str(records[-1].note)
+
+
+async def test_closing_a_channel_ends_the_whole_group(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    channel = await box(Carrier()).open(Script('sleep 60 & echo $! >"$1"; echo ok; wait', (str(pid_file),)))
+    assert await channel.read() == b"ok\n"
+    await channel.close()
+    pid = int(pid_file.read_text())
+    for _ in range(40):
+        if not Path(f"/proc/{pid}").exists():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it lives on")
+
+
+async def test_a_channel_talks_both_ways_and_ends_regularly(records: list[CommandRecord]) -> None:
+    channel = await box(Carrier(), records).open(
+        Script("while read -r x; do echo got $x; [ $x != end ] || exit 4; done")
+    )
+    await channel.write(b"one\n")
+    assert await channel.read() == b"got one\n"
+    await channel.write(b"end\n")
+    assert await channel.read() == b"got end\n"
+    assert await channel.read() == b""
+    assert channel.exit == 4
+    await channel.close()
+    assert records[-1].exit == 4

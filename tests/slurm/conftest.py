@@ -1,0 +1,37 @@
+"""One Slurm for the whole room, and its login node: a real sshd whose sessions know it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.rig import Sshd
+from tests.rig.slurm import Slurm
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Slurm]:
+    rig = Slurm.start()
+    yield rig
+    rig.stop()
+
+
+@pytest.fixture
+def slurm(cluster: Slurm) -> Iterator[Slurm]:
+    """The cluster with an empty queue."""
+    yield cluster
+    cluster.clear()
+
+
+@pytest.fixture
+def login(sshd_factory: Callable[..., Sshd], slurm: Slurm, tmp_path: Path) -> Iterator[Sshd]:
+    """Its login node."""
+    tmp_path.chmod(0o755)
+    server = sshd_factory(rc_text=f"export SLURM_CONF={slurm.conf}\n")
+    yield server
+    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
+        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
+            process.kill()
