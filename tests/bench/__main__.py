@@ -33,6 +33,7 @@ FIGURES = {
     "checkpoints": "what the verdict on a checkpoint costs, beside torch.load",
     "pull": "fetching with proof, beside scp, sftp and rsync; over long ways; after a cut",
     "tick": "what a probe costs the box, beside one ssh per look",
+    "triage": "a whole log through triage, beside grep -E",
 }
 
 

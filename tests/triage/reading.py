@@ -111,7 +111,9 @@ def telemetry(parts: dict[str, Any]) -> Telemetry:
         "host": Host(**parts["host"]) if "host" in parts else None,
     }
     runs = tuple(
-        RunTruth(one["run"], one.get("alive"), process=ProcessInfo(1, 1, one.get("state", "S"), SafeText("x")))
+        RunTruth(
+            one["run"], one.get("alive"), process=ProcessInfo(1, 1, one.get("state", "S"), SafeText("x"))
+        )
         for one in parts.get("runs", ())
     )
     read: dict[str, Any] = {name: is_known(value) for name, value in rows.items() if value is not None}

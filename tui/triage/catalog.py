@@ -14,6 +14,8 @@ from tui.model.front_matter import complaint, parts
 from tui.model.problems import problem, read_user_file
 from tui.model.yaml_map import Path as KeyPath
 from tui.model.yaml_map import load_yaml
+from tui.triage.needles import SHORTEST, required
+from tui.triage.readers import READERS
 from tui.triage.schema import Front
 
 SHIPPED = Path(__file__).parent / "catalog"
@@ -102,7 +104,23 @@ def read(text: str, file: str, *, own: bool = False) -> Entry:
     if checked.id != Path(file).stem:
         what = f"id is {checked.id}, the file's name says otherwise."
         raise problem(file, lines.get(("id",)), what, means=_LEFT_OUT)
+    _check_rules(checked, file, lines)
     return Entry(checked, _body(body, body_line, file), file, lines, own)
+
+
+def _check_rules(front: Front, file: str, lines: Mapping[KeyPath, int]) -> None:
+    """What the schema alone cannot know: which readers there are, and that whole logs can be searched."""
+    for at, rule in enumerate(front.rules):
+        if rule.reader is not None and rule.reader not in READERS:
+            path: KeyPath = ("rules", at, "reader")
+            raise problem(
+                file, lines.get(path), f"rules.{at}.reader: there is no {rule.reader}.", means=_LEFT_OUT
+            )
+        for place, pattern in enumerate(rule.match):
+            if "log" in rule.reads and required(pattern) is None:
+                path = ("rules", at, "match", place)
+                what = f"rules.{at}.match.{place}: needs a fixed word of {SHORTEST} letters."
+                raise problem(file, lines.get(path), what, means=_LEFT_OUT)
 
 
 def _body(text: str, first_line: int, file: str) -> dict[str, str]:

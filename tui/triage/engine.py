@@ -10,6 +10,7 @@ from tui.model.text import SafeText, safe
 from tui.triage import predicates, weigh
 from tui.triage.finding import Finding, Hit
 from tui.triage.inputs import NOTHING_KNOWN, Known, Said
+from tui.triage.needles import DROPPED, FOLDED
 from tui.triage.outcome import outcome
 from tui.triage.remarks import remarks
 from tui.triage.rules import Ready, Rules
@@ -77,7 +78,7 @@ def _in_view(rules: Rules, view: View, index: int) -> Iterator[Finding]:
         if ready.when and not rows:
             continue
         if ready.match:
-            hits: Iterator[Hit] = _matches(ready, view)
+            hits: Iterator[Hit] = _matches(rules, ready, view)
         elif ready.reader:
             hits = ready.reader.read(view, ready.cls)
         else:
@@ -96,8 +97,23 @@ def _bounded(hits: Iterator[Hit]) -> list[Hit]:
     return found if len(found) <= 2 * _PER_RULE else found[:_PER_RULE] + found[-_PER_RULE:]
 
 
-def _matches(ready: Ready, view: View) -> Iterator[Hit]:
-    for index, one in enumerate(view.rows):
+def _candidates(rules: Rules, view: View) -> Sequence[int]:
+    """Rows that hold any word of any rule."""
+    if "candidates" not in view.cache:
+        search = rules.finder.search
+        view.cache["candidates"] = [
+            index
+            for index, one in enumerate(view.rows)
+            if search(one.text.encode("utf-8", "replace").translate(FOLDED, DROPPED))
+        ]
+    found: list[int] = view.cache["candidates"]
+    return found
+
+
+def _matches(rules: Rules, ready: Ready, view: View) -> Iterator[Hit]:
+    worded = all(pattern.words for pattern in ready.match)
+    for index in _candidates(rules, view) if worded else range(len(view.rows)):
+        one = view.rows[index]
         for pattern in ready.match:
             match = pattern.find(one.text, one.low)
             if match is None:

@@ -15,6 +15,7 @@ SHORTEST = 3
 """Letters; a shorter word is in every other line."""
 
 _ZERO_WIDTH = frozenset({sre.AT, sre.ASSERT, sre.ASSERT_NOT})
+_REPEATS = frozenset({sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT})
 
 
 def required(pattern: str) -> frozenset[str] | None:
@@ -41,36 +42,74 @@ def _better(one: frozenset[str] | None, other: frozenset[str] | None) -> frozens
     return one if one and (other is None or len(one) <= len(other)) else other
 
 
+_MOST = 48
+"""Words that may stand for one pattern; more of them cost more than they spare."""
+
+
 def _of_sequence(items: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
+    """The most telling set of which each match of a sequence holds one.
+
+    Neighbours that can be only a few texts are multiplied out: ``(?:can|could) not`` holds *can not* or
+    *could not*, which tells more than *can* or *could* and more than *not*.
+    """
     best: frozenset[str] | None = None
-    run = ""
+    run: frozenset[str] = frozenset({""})
     for op, argument in items:
-        letter = _letter(op, argument)
-        if letter is not None:
-            run += letter
-            continue
         if op in _ZERO_WIDTH:
             continue
-        best = _better(best, frozenset({run}) if run else None)
-        run = ""
-        best = _better(best, _of_item(op, argument))
-    return _better(best, frozenset({run}) if run else None)
+        texts = _exact(op, argument)
+        longer = None if texts is None else frozenset(a + b for a in run for b in texts)
+        if longer is not None and len(longer) <= _MOST:
+            run = longer
+            continue
+        best = _better(best, run)
+        run = frozenset({""}) if texts is None else texts
+        if texts is None:
+            best = _better(best, _of_item(op, argument))
+    return _better(best, run)
 
 
-def _letter(op: Any, argument: Any) -> str | None:
+def _exact(op: Any, argument: Any) -> frozenset[str] | None:
+    """All texts that an item can match, where they are few."""
     if op is sre.LITERAL:
-        return chr(argument).lower()
+        return frozenset({chr(argument).lower()})
     if op is sre.IN:
-        letters = {chr(value).lower() if kind is sre.LITERAL else "" for kind, value in argument}
-        if len(letters) == 1 and "" not in letters:
-            return letters.pop()
+        if any(kind is not sre.LITERAL for kind, _ in argument):
+            return None
+        letters = frozenset(chr(value).lower() for _, value in argument)
+        return letters if len(letters) <= 3 else None
+    if op is sre.SUBPATTERN:
+        return _exact_sequence(argument[-1])
+    if op is sre.BRANCH:
+        branches = [_exact_sequence(branch) for branch in argument[1]]
+        if any(branch is None for branch in branches):
+            return None
+        texts = frozenset(text for branch in branches if branch for text in branch)
+        return texts if len(texts) <= _MOST else None
+    if op in _REPEATS and argument[1] == 1:
+        texts_or_none = _exact_sequence(argument[2])
+        return texts_or_none | {""} if texts_or_none is not None and argument[0] == 0 else texts_or_none
     return None
+
+
+def _exact_sequence(items: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
+    run = frozenset({""})
+    for op, argument in items:
+        if op in _ZERO_WIDTH:
+            continue
+        texts = _exact(op, argument)
+        if texts is None:
+            return None
+        run = frozenset(a + b for a in run for b in texts)
+        if len(run) > _MOST:
+            return None
+    return run
 
 
 def _of_item(op: Any, argument: Any) -> frozenset[str] | None:
     if op is sre.SUBPATTERN:
         return _of_sequence(argument[-1])
-    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) and argument[0] > 0:
+    if op in _REPEATS and argument[0] > 0:
         return _of_sequence(argument[2])
     if op is sre.ATOMIC_GROUP:
         return _of_sequence(argument)
@@ -97,17 +136,26 @@ def folded(word: str) -> set[bytes]:
 def finder(words: Iterable[str], fragments: Sequence[bytes] = ()) -> re.Pattern[bytes]:
     """One pattern over folded text for all words, as a tree of their beginnings, and for `fragments`."""
     folded_words = {one for word in words for one in folded(word) if one}
-    kept = [w for w in folded_words if not any(o != w and o in w for o in folded_words)]
+    kept = [word for word in folded_words if not _holds_another(word, folded_words)]
     tree: dict[int, Any] = {}
     for word in kept:
         node = tree
         for code in word:
             node = node.setdefault(code, {})
         node[-1] = {}
-    parts = [*fragments]
-    if tree:
-        parts.append(_tree_pattern(tree))
-    return re.compile(b"|".join(parts) or b"(?!)")
+    # Each alternative begins with a letter of its own: then the engine skips all others without a try.
+    parts = [re.escape(bytes([code])) + _tree_pattern(below) for code, below in sorted(tree.items())]
+    return re.compile(b"|".join((*parts, *fragments)) or b"(?!)")
+
+
+def _holds_another(word: bytes, words: set[bytes]) -> bool:
+    """Whether a shorter word stands in it, which then is found in its place."""
+    return any(
+        word[first:last] in words
+        for first in range(len(word))
+        for last in range(first + 1, len(word) + 1)
+        if last - first < len(word)
+    )
 
 
 def _tree_pattern(node: dict[int, Any]) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui.triage.catalog import Catalog, Entry
+from tui.triage.needles import finder, required
 from tui.triage.predicates import Ask, parse
 from tui.triage.readers import READERS, Reader
 from tui.triage.schema import Kind, Rule
-from tui.triage.needles import finder, required
 
 
 @dataclass(frozen=True, slots=True)

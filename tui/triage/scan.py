@@ -7,6 +7,8 @@ shape holds such a word are kept with their surroundings; of everything else the
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from collections import deque
 from collections.abc import Iterable
@@ -27,6 +29,9 @@ PULSE = 6
 PULSES = 1200
 PER_WORD = 150
 """Hits of one word that are kept from the beginning; as many are kept from the end."""
+
+PER_BLOCK = 20
+"""Of the newest hits, those that are kept of one block."""
 
 BEFORE = 12
 AFTER = 24
@@ -144,86 +149,87 @@ class Scanner:
 
     def _look_at(self, fresh: set[bytes]) -> None:
         """Sort new shapes into those that hold a telling word and those that do not."""
-        joined = b"\n".join(fresh)
-        if self._finder.search(joined) is None:
-            harmless = fresh
-        else:
-            search = self._finder.search
-            told = {shape: match[0].decode("latin-1") for shape in fresh if (match := search(shape))}
-            if len(self._telling) > SHAPES:
-                self._telling.clear()
-            self._telling.update(told)
-            harmless = fresh.difference(told)
+        shapes = list(fresh)
+        joined = b"\n".join(shapes)
+        ends = list(itertools.accumulate(len(shape) + 1 for shape in shapes))
+        told: dict[bytes, str] = {}
+        at = 0
+        while (match := self._finder.search(joined, at)) is not None:
+            place = bisect.bisect_right(ends, match.start())
+            told[shapes[place]] = match[0].decode("latin-1")
+            at = ends[place]  # one word is enough: on to the next line
+        if len(self._telling) + len(told) > SHAPES:
+            self._telling.clear()
+        self._telling.update(told)
         self._harmless_size += len(joined)
         if self._harmless_size > BLOCK * 16 or len(self._harmless) > SHAPES:
             self._harmless.clear()
-            self._harmless_size = 0
-        self._harmless |= harmless
-
-    def _pieces_of(self, block: bytes, ends: bytes, first: int = 0) -> list[_Piece]:
-        """The states from the `first`-th on."""
-        raws = block.translate(_CR).split(b"\n")
-        number = self._line + ends[:first].count(b"\n")
-        found = []
-        for index in range(first, len(raws)):
-            end = ends[index : index + 1]
-            under = end == b"\r" and ends[index + 1 : index + 2] != b"\n"
-            found.append(_Piece(self._pieces + index, number, raws[index][: 4 * LIMIT], under))
-            number += end == b"\n"
-        if found and len(raws) > len(ends) and not raws[-1]:
-            found.pop()
-        return found
+            self._harmless_size = len(joined)
+        self._harmless |= fresh.difference(told)
 
     def _end_of_block(self, block: bytes, ends: bytes, count: int) -> None:
         """Keep only the last lines: as the log's end, should it be that, and as a sample."""
-        want = TAIL
-        at = len(block)
-        for _ in range(want + 1):
+        at = len(block) - block.endswith((b"\n", b"\r"))
+        for _ in range(TAIL):
             at = max(block.rfind(b"\n", 0, at), block.rfind(b"\r", 0, at))
             if at < 0:
                 break
-        short = block[at + 1 :]
-        short_ends = short.translate(None, _NO_END)
-        skipped = count - (len(short_ends) + (not short.endswith((b"\n", b"\r"))))
-        number = self._line + ends[:skipped].count(b"\n")
-        held = (self._pieces, self._line)
-        self._pieces, self._line = self._pieces + skipped, number
-        pieces = self._pieces_of(short, short_ends)
-        self._pieces, self._line = held
+        raws = block[at + 1 :].translate(_CR).split(b"\n")
+        first = count - (len(raws) - (not raws[-1]))
+        raws = [b""] * first + raws
+        pieces = self._between(raws, ends, first, count)
         self._tail.extend(pieces)
         self._sample(pieces)
 
     def _sample(self, pieces: list[_Piece]) -> None:
         if self._blocks % self._pulse_step:
             return
-        self._pulses.append([piece for piece in pieces if piece.raw.strip()][-PULSE:])
+        self._pulses.append([piece for piece in pieces[-4 * PULSE :] if piece.raw.strip()][-PULSE:])
         if len(self._pulses) > PULSES:
             self._pulses = self._pulses[::2]
             self._pulse_step *= 2
 
     def _keep(self, block: bytes, shapes: list[bytes], ends: bytes) -> None:
-        """Keep hits with their surroundings."""
-        pieces = self._pieces_of(block, ends)
-        for piece in pieces[: max(0, HEAD - self._pieces)]:
-            self._kept[piece.at] = piece
-        for piece in pieces[: self._wanted_after]:
-            self._kept[piece.at] = piece
-        self._wanted_after = max(0, self._wanted_after - len(pieces))
+        """Keep hits with their surroundings: the first of each word, and the newest."""
+        raws = block.translate(_CR).split(b"\n")
+        count = len(shapes)
+
+        def pieces(first: int, last: int) -> list[_Piece]:
+            return self._between(raws, ends, max(0, first), min(last, count))
+
+        wanted = max(HEAD - self._pieces, self._wanted_after)
+        self._kept.update((piece.at, piece) for piece in pieces(0, wanted))
+        self._wanted_after = max(0, self._wanted_after - count)
+        hits: dict[str, list[int]] = {}
         for index, shape in enumerate(shapes):
-            word = self._telling.get(shape)
-            if word is None or index >= len(pieces):
-                continue
-            around = pieces[max(0, index - BEFORE) : index + 1 + AFTER]
-            if index < BEFORE:
-                around = [*list(self._tail)[index - BEFORE :], *around]
-            count = self._first[word] = self._first.get(word, 0) + 1
-            if count <= PER_WORD:
+            if (word := self._telling.get(shape)) is not None:
+                hits.setdefault(word, []).append(index)
+        earlier = list(self._tail)[-BEFORE:]
+        for word, places in hits.items():
+            room = max(0, PER_WORD - self._first.get(word, 0))
+            self._first[word] = self._first.get(word, 0) + len(places)
+            for index in places[:room]:
+                around = pieces(index - BEFORE, index + 1 + AFTER)
+                if index < BEFORE:
+                    around = earlier[index:] + around
                 self._kept.update((piece.at, piece) for piece in around)
-                self._wanted_after = max(self._wanted_after, index + 1 + AFTER - len(pieces))
-            else:
-                self._last.setdefault(word, deque(maxlen=PER_WORD)).append(around)
-        self._tail.extend(pieces[-TAIL:])
-        self._sample(pieces[-4 * PULSE :])
+                self._wanted_after = max(self._wanted_after, index + 1 + AFTER - count)
+            newest = self._last.setdefault(word, deque(maxlen=PER_WORD))
+            newest.extend(pieces(index - BEFORE, index + 1 + AFTER) for index in places[room:][-PER_BLOCK:])
+        last = pieces(count - TAIL, count)
+        self._tail.extend(last)
+        self._sample(last)
+
+    def _between(self, raws: list[bytes], ends: bytes, first: int, last: int) -> list[_Piece]:
+        """The states from the `first`-th to before the `last`-th of a block."""
+        number = self._line + ends.count(b"\n", 0, first)
+        found = []
+        for at in range(first, last):
+            end = ends[at : at + 1]
+            under = end == b"\r" and ends[at + 1 : at + 2] != b"\n"
+            found.append(_Piece(self._pieces + at, number, raws[at][: 4 * LIMIT], under))
+            number += end == b"\n"
+        return found
 
 
 def _read(piece: _Piece, charset: Charset) -> Row:

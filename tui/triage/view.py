@@ -43,7 +43,8 @@ _HANDLED = re.compile(
     r"|\bsafely ignore|\btrying another port\b|重试|已忽略|跳过"
 )
 _NOT_HANDLED = re.compile(
-    r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries (?:reached|hit)|\babort|retry (?:failed"
+    r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries (?:reached|hit)"
+    r"|\babort|retry (?:failed"
     r"|limit)"
     r"|after \d+ (?:retries|attempts)|not retrying|cannot retry|retry=False"
 )

@@ -33,7 +33,8 @@ _SAID = {
 _WORD = "(?P<said>" + "|".join(sorted(map(re.escape, _SAID), key=len, reverse=True)) + ")"
 
 _SHELL = re.compile(
-    rf"(?i)^(?:\S+: (?:(?:line|Zeile|ligne|línea|linea|linha|строка) \d+|第? ?\d+ ?行) ?[:：] *(?P<pid>\d+) +{_WORD}\b|\S+: (?:line \d+"
+    rf"(?i)^(?:\S+: (?:(?:line|Zeile|ligne|línea|linea|linha|строка) \d+"
+    rf"|第? ?\d+ ?行) ?[:：] *(?P<pid>\d+) +{_WORD}\b|\S+: (?:line \d+"
     rf"|第 ?\d+ ?行)[:：] *(?P<pid2>\d+) +{_WORD.replace('said', 'said2')})"
 )
 _JOB = re.compile(
@@ -82,7 +83,8 @@ _ABOUT_WORKERS = re.compile(
 )
 _MPI = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .*exited on signal (?P<number>\d+)")
 _TAKEN_DOWN = re.compile(
-    r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT|Job step aborted|_step_signal: Terminating|srun: Terminating"
+    r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT|Job step aborted|_step_signal: Terminating"
+    r"|srun: Terminating"
 )
 _SUCCESS = frozenset({0})
 

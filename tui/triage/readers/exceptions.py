@@ -26,7 +26,8 @@ _ELSEWHERE = re.compile(
 _LAUNCHER = re.compile(
     r"ChildFailedError|SignalException|ProcessRaisedException|ProcessExitedException|CalledProcessError"
     r"|KeyboardInterrupt"
-    r"|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed|BrokenProcessPool|GeneratorExit"
+    r"|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed"
+    r"|BrokenProcessPool|GeneratorExit"
     r"|StopIteration\b"
 )
 _PEER_GONE = re.compile(
@@ -38,7 +39,9 @@ _IGNORED = re.compile(
     r"Exception ignored in|Exception ignored on|^During handling of the above|error ignored"
 )
 _BOX = re.compile(r"^[│|] (?P<file>(?:/|[A-Za-z]:|\.{0,2}/)?[^\s:│]+\.py):(?P<line>\d+) in ")
-_ELSEWHERE_TOO = re.compile(r"(?i)see (?:the )?(?:stack trace|root cause)|in a background process|engine core initialization failed")
+_ELSEWHERE_TOO = re.compile(
+    r"(?i)see (?:the )?(?:stack trace|root cause)|in a background process|engine core initialization failed"
+)
 _WARNING = re.compile(r"(?:^|\.)\w*Warning$")
 _LAST = 12  # rows before the end among which an exception needs no traceback
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
-WORDS = ("loss scale", "loss_scale", "loss scaler")
+WORDS = ("loss scale to", "reducing to ", "reducing loss scale", "loss scale reduced")
 _REDUCED = re.compile(
     r"(?i)(?:reducing(?: loss scale)? to|loss scaler? \d+ reducing loss scale to|setting loss scale to:?"
     r"|decreas(?:ing|ed) loss scale to|loss scale reduced to"

@@ -10,7 +10,7 @@ from tui.model.incident import Fact
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
-FRAGMENTS = (rb"(?<![a-z_])(?:nan|inf(?:inity)?)(?![a-z_]{2})",)
+FRAGMENTS = (rb"nan(?<![a-z_]nan)s?(?![a-z_]| iterations)", rb"inf(?<![a-z_]inf)(?:inity)?(?![a-z_])")
 
 _NONE = r"[-+]?(?:nan|inf(?:inity)?)"
 _NUMBER = rf"(?P<value>{_NONE}(?![\w/])|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?(?![\w/]))"
@@ -67,7 +67,13 @@ def figures(view: View) -> list[Figure]:
 
 def _figure(view: View, index: int) -> Figure | None:
     one = view.rows[index]
-    if "loss" not in one.low and "norm" not in one.low and "nan" not in one.low and "损失" not in one.low and "inf" not in one.low:
+    if (
+        "loss" not in one.low
+        and "norm" not in one.low
+        and "nan" not in one.low
+        and "损失" not in one.low
+        and "inf" not in one.low
+    ):
         return None
     yolo = _YOLO.match(one.text)
     if yolo:

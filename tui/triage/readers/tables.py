@@ -11,7 +11,7 @@ from tui.triage.finding import Hit
 from tui.triage.view import View
 
 WORDS = ("no space left", "设备上没有空间", "kein speicherplatz", "aucun espace", "queda espacio", "errno 28", "enospc",
-         "0%", "not enough space", "磁盘空间不足", "disk full", "not enough disk space", "空き領域", "nessuno spazio",
+         "% /", "not enough space", "磁盘空间不足", "disk full", "not enough disk space", "空き領域", "nessuno spazio",
          "磁盘已满", "inline_container", "##df", "semlock", "file write failed")  # fmt: skip
 _ROW = re.compile(
     r"^(?P<fs>\S.*?)?\s+(?P<size>[\d.,]+[KMGTPi]*B?)\s+(?P<used>-?[\d.,]+[KMGTPi]*B?)\s+(?P<avail>-?[\d.,"
