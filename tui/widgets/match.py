@@ -65,7 +65,7 @@ def _looseness(letters: str, text: str) -> int | None:
         for letter in letters[1:]:
             found = text.find(letter, at + 1)
             if found < 0:
-                return best  # nor from any later start
+                return None if best is None else 100 + best  # nor from any later start
             begins_word = not text[found - 1].isalnum()
             gaps += 0 if found == at + 1 else 1 if begins_word else found - at
             at = found
