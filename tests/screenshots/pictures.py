@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
 
-from tests.fixtures import fleet_fixture, run_fixture, teardown_fixture, triage_fixture
+from tests.fixtures import fleet_fixture, run_fixture, setup_fixture, teardown_fixture, triage_fixture
 from tests.screenshots import svg
 from tui.app import RgtApp
 from tui.fleet import themes
@@ -90,6 +90,16 @@ def approving_store() -> Store:
     return _held(teardown_fixture.fleet(teardown_fixture.APPROVING))
 
 
+def choosing_store() -> Store:
+    """A setup with offers to choose from."""
+    return _held(setup_fixture.fleet(setup_fixture.CHOOSING))
+
+
+def measured_store() -> Store:
+    """A setup whose box was measured."""
+    return _held(setup_fixture.fleet(setup_fixture.MEASURED))
+
+
 def _held(snapshot: FleetSnapshot) -> Store:
     store = Store(clock=lambda: fleet_fixture.NOW)
     store._snapshot = snapshot
@@ -153,6 +163,13 @@ PICTURES = (
     ),
     Picture("teardown-leftovers", "Leftovers to keep or to scrap", (100, 30), deciding_store, END),
     Picture("teardown-phrase", "The last step, with the phrase to type", (100, 30), approving_store, END),
+    *(
+        Picture(f"setup-{w}x{h}", f"The guided setup at {w} by {h} cells", (w, h), choosing_store, ("S",))
+        for w, h in SIZES[:3]
+    ),
+    Picture(
+        "setup-audit", "What a new box was found to have", (100, 34), measured_store, ("S", "escape", "k")
+    ),
     Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
     Picture(
         "explain",
