@@ -30,6 +30,8 @@ _NEIGHBOURS = 0.5
 """What two words side by side in question and document add, above each of them alone."""
 _NAMED = 1.4
 """How much more the gotchas of a platform count whose name stands in the question."""
+_CLASS, _CLASS_IN_BRIEF = 1.1, 1.5
+"""How much more a whole class of faults counts than one of its forms; most where a word or two are all."""
 _UNWRITTEN = 0.6
 """How much a word counts that stands nowhere, of what the rarest word counts: people tell stories."""
 _LEAST_SLIP = 5
@@ -37,7 +39,7 @@ _LEAST_SLIP = 5
 
 _LEAST_SHARE, _LEAST_ALONE = 0.45, 0.6
 """The share of the question that must be answered, by several of its pieces or by a single one."""
-_LEAST_OF_BEST = 0.3
+_LEAST_OF_BEST = 0.35
 _QUESTION_ATOMS = 60
 
 
@@ -50,6 +52,7 @@ class Document:
         words: what people type when they look for it.
         body: the rest of its text.
         platform: id of the platform that it is about; None: of all.
+        known_by_log: it is the name of a fault that a diagnosis may give, and covers all its forms.
     """
 
     id: str
@@ -59,6 +62,7 @@ class Document:
     symptom: str
     body: str
     platform: str | None = None
+    known_by_log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +129,20 @@ class Index:
         """
         row = self._corrected(atoms(question)[:_QUESTION_ATOMS])
         named = {one.platform for one in self.documents if one.platform and _stands_in(one.platform, row)}
+        slots = list(self._slots(row))
+        of_class = _CLASS if len(slots) > 2 else _CLASS_IN_BRIEF
         hits = []
-        for number, (score, share, pieces) in self._scored(row).items():
+        for number, (score, share, pieces) in self._scored(slots, row).items():
             one = self.documents[number]
             fits = share >= (_LEAST_SHARE if pieces > 1 else _LEAST_ALONE)
             if fits and (platform is None or one.platform in (None, platform)):
-                hits.append(Hit(one, score * share * (_NAMED if one.platform in named else 1.0), share))
+                favour = (_NAMED if one.platform in named else 1.0) * (of_class if one.known_by_log else 1.0)
+                hits.append(Hit(one, score * share * favour, share))
         hits.sort(key=lambda hit: (-hit.score, hit.document.id))
         return [hit for hit in hits[:limit] if hit.score >= _LEAST_OF_BEST * hits[0].score]
 
-    def _scored(self, row: Sequence[str]) -> Mapping[int, tuple[float, float, int]]:
+    def _scored(self, slots: Sequence[_Slot], row: Sequence[str]) -> Mapping[int, tuple[float, float, int]]:
         """By document: the BM25F score, the share of the question that it holds, and in how many pieces."""
-        slots = list(self._slots(row))
         rarity = [self._rarity(slot) for slot in slots]
         whole = sum(rarity)
         found: defaultdict[int, tuple[float, float, int]] = defaultdict(lambda: (0.0, 0.0, 0))

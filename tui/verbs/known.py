@@ -119,6 +119,7 @@ def _of_entry(entry: Entry) -> Piece:
         words=" , ".join(front.words),
         symptom=said["Symptom"],
         body=f"{front.group} {body}\n{steps}",
+        known_by_log=entry.diagnoses,
     )
     return Piece(document, _first_sentences(said["Fix"]), tuple(_page(entry)))
 
