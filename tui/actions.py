@@ -46,7 +46,7 @@ class Action:
 
 _F, _R, _L, _T, _P = "fleet", "run", "log", "teardown", "setup"
 
-_G, _S = "triage", "storage"
+_G, _S, _N, _X = "triage", "storage", "launch", "matrix"
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -54,7 +54,7 @@ ACTIONS: tuple[Action, ...] = (
         ("enter",),
         "open",
         "Open the selected box's run, or the selected item.",
-        (_F, _G, _S),
+        (_F, _G, _S, _X),
         footer=1,
     ),
     Action("back", ("escape", "q"), "back", "Go back one view; never leaves the app from a nested view."),
@@ -66,8 +66,8 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         ("slash",),
         "filter",
-        "Fleet: show rows that match. Log: search.",
-        (_F, _R, _L),
+        "Fleet, matrix: show rows that match. Log: search.",
+        (_F, _R, _L, _X),
         footer=5,
         takes="TEXT",
     ),
@@ -77,11 +77,11 @@ ACTIONS: tuple[Action, ...] = (
         ("r",),
         "probe now",
         "Probe the selected box at once; a look or survey again.",
-        (_F, _R, _G, _S),
+        (_F, _R, _G, _S, _X),
         footer=6,
         verb="probe",
     ),
-    Action("sort", ("s",), "sort", "Sort the roster by the next order.", (_F,), footer=7, takes="ORDER"),
+    Action("sort", ("s",), "sort", "Sort the list by the next order.", (_F, _X), footer=7, takes="ORDER"),
     Action("reverse", ("full_stop",), "reverse", "Turn the sort order round.", (_F,)),
     Action("mark", ("space",), "mark", "Mark the row or line; the whole list.", (_F, _R, _L, _S)),
     Action(
@@ -245,11 +245,11 @@ ACTIONS: tuple[Action, ...] = (
         (_T,),
         Level.LOCAL,
     ),
-    Action("redo", ("r",), "again", "Make the selected step again.", (_T,), Level.LOCAL),
+    Action("redo", ("r",), "again", "Make the selected step again.", (_T, _N), Level.LOCAL),
     Action("halt", ("h",), "halt", "End the work that runs; what it has done is kept.", (_T,), Level.LOCAL),
     Action("step_back", ("b",), "step before", "Look at the step before.", (_T,)),
-    Action("detach", ("d",), "leave it", "Leave the view; the work goes on.", (_T, _P)),
-    Action("other_pane", ("tab",), "other list", "Move between the steps and what can be chosen.", (_T, _P)),
+    Action("detach", ("d",), "leave it", "Leave the view; the work goes on.", (_T, _P, _N)),
+    Action("other_pane", ("tab",), "other list", "Move between the steps and the choices.", (_T, _P, _N)),
     Action(
         "setup",
         ("S",),
@@ -261,10 +261,45 @@ ACTIONS: tuple[Action, ...] = (
         takes="NAME",
         verb="setup",
     ),
-    Action("answer", ("enter",), "answer", "Choose the selected item, or open the line to type.", (_P,)),
+    Action("answer", ("enter",), "answer", "Choose the selected item, or open the line to type.", (_P, _N)),
     Action("skip_step", ("s",), "skip", "Leave this step out, and say why.", (_P,), Level.LOCAL),
-    Action("go_back", ("b",), "go back", "Do the selected earlier step again.", (_P,), Level.LOCAL),
-    Action("anew", ("N",), "begin anew", "Forget this setup; what it made stays.", (_P,), Level.LOCAL),
+    Action("go_back", ("b",), "go back", "Do the selected earlier step again.", (_P, _N), Level.LOCAL),
+    Action(
+        "anew", ("N",), "begin anew", "Forget it and begin anew; what it made stays.", (_P, _N), Level.LOCAL
+    ),
+    Action(
+        "launch",
+        ("L",),
+        "launch",
+        "Launch a job: choose file and box, see preflight and plan, then decide; or look how it goes.",
+        (_F, _R),
+        Level.REMOTE,
+        14,
+        takes="JOB",
+        verb="launch",
+    ),
+    Action("type_path", ("t",), "type a path", "Type the path of a job file.", (_N,), Level.LOCAL),
+    Action("start", ("L",), "start it", "Start what the plan says; on its line only.", (_N,), Level.REMOTE),
+    Action(
+        "matrix",
+        ("m",),
+        "matrix",
+        "Every cell of a queue: what its box says of it, and who has judged it.",
+        (_F, _R),
+        footer=15,
+        takes="QUEUE",
+        verb="matrix",
+    ),
+    Action(
+        "handbook",
+        ("H",),
+        "handbook",
+        "What somebody needs who knows nothing of the run; y copies a line.",
+        (_F, _R, _X),
+        footer=16,
+        takes="NAME",
+        verb="handbook",
+    ),
     Action(
         "triage",
         ("t",),

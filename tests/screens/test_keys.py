@@ -8,7 +8,10 @@ from textual.keys import _character_to_key
 from tui.actions import ACTIONS, Level, for_view
 from tui.screens.keys import MOVES, act, bindings_for, shown
 
-VIEWS = ("fleet", "run", "log", "help", "commands", "messages", "explain", "forwards", "adopt", "theme")
+VIEWS = (
+    "fleet", "run", "log", "help", "commands", "messages", "explain", "forwards", "adopt", "theme",
+    "launch", "matrix", "handbook", "setup", "teardown", "triage", "storage",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("view", VIEWS)

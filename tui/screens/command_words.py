@@ -21,11 +21,13 @@ class Words:
     Attributes:
         names: boxes and runs.
         themes: names of themes.
+        queues: that were started from here, as far as they are known.
     """
 
     actions: tuple[Action, ...]
     names: tuple[str, ...] = ()
     themes: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
 
     def action(self, word: str) -> Action | None:
         """The action of a word: its id, an alias, or a beginning that fits only one."""
@@ -48,7 +50,9 @@ class Suggestion:
 def words_of(view: str, snapshot: FleetSnapshot, themes: Sequence[str], *, read_only: bool) -> Words:
     """The words of a view. Read-only mode knows fewer of them."""
     names = dict.fromkeys([*(b.name for b in snapshot.boxes), *(r.name for r in snapshot.runs)])
-    return Words(for_view(view, read_only=read_only), tuple(names), tuple(themes))
+    matrix = snapshot.matrix
+    queues = (matrix.queue, *matrix.others) if matrix is not None and matrix.queue else ()
+    return Words(for_view(view, read_only=read_only), tuple(names), tuple(themes), queues)
 
 
 def parse(line: str, words: Words) -> tuple[Action, str | None]:
@@ -101,6 +105,8 @@ def _rank(typed: str, action: Action) -> int | None:
 def _values(action: Action, words: Words) -> tuple[str, ...]:
     if action.id == "theme":
         return words.themes
+    if action.id == "matrix":
+        return words.queues
     if action.id == "sort":
         return SORTS
     if action.id == "forward":

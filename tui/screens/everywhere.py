@@ -182,6 +182,34 @@ class Everywhere:
 
         self._app.push_screen(SetupScreen(name))
 
+    def action_launch(self, job: str = "") -> None:
+        """Open the launch under way, or begin one on the selected box. Nothing is started by that."""
+        from tui.screens.launch import LaunchScreen
+
+        try:
+            box: str | None = self.here()[0]
+        except Failure:
+            box = None  # it is only a proposal
+        self._app.push_screen(LaunchScreen(box, job))
+
+    def action_matrix(self, queue: str = "") -> None:
+        """Open the cells of a queue, by default of the newest one."""
+        from tui.screens.matrix import MatrixScreen
+
+        self._app.push_screen(MatrixScreen(queue))
+
+    def action_handbook(self, name: str = "") -> None:
+        """Open the page of the selected run, or of one by name, which need not be watched."""
+        from tui.screens.handbook import HandbookScreen
+
+        if name and self._host.snapshot.box(name) is None:
+            self._app.push_screen(HandbookScreen(name))
+            return
+        box, run = self._meant(name)
+        if run is None:
+            raise Failure(f"No run on {box} is watched.", do="Name the run: :handbook RUN.")
+        self._app.push_screen(HandbookScreen(run))
+
     def action_stop(self, name: str = "") -> None:
         """Open the plan of a stop. Nothing is stopped by that."""
         self._open_end(*self._meant(name), "stop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import events, on
@@ -73,6 +73,10 @@ class TypedLine(Horizontal):
         field.placeholder = hint
         self.add_class("-open")
         field.focus()
+
+    def remember(self, kind: str, lines: Sequence[str]) -> None:
+        """Let questions of this kind bring back lines from before, the newest last."""
+        self._earlier.setdefault(kind, list(lines)[-KEPT:])
 
     def again(self, message: Closed) -> None:
         """Ask the same question anew with what was typed to it, because the answer was no good."""
