@@ -130,9 +130,8 @@ def test_two_slips_are_not() -> None:
 SMALL = Glossary("mem: out of memory, oom, 显存不足\nslow: slow, 慢\n-: my, is, 了")
 
 
-def document(one: str, title: str, platform: str | None = None, **more: str) -> Document:
-    texts = {"words": "", "symptom": "", "body": "", **more}
-    return Document(one, title, f"catalog/{one}.md", platform=platform, **texts)
+def document(one: str, title: str, platform: str | None = None, body: str = "") -> Document:
+    return Document(one, title, f"catalog/{one}.md", "", "", body, platform=platform)
 
 
 def test_languages_meet_in_concepts() -> None:
