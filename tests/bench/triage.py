@@ -38,7 +38,8 @@ def rows(bench: Bench) -> Iterator[Row]:
         met = None if kind == "unique" else ours >= 100 or ours >= 0.5 * grep
         yield Row(
             f"triage: {size >> 20} MiB log, {kind}", f"{ours:,.0f} MB/s", f"{grep:,.0f} MB/s", ours / grep,
-            "" if met is None else "≥ 100 or ≥ 0.5 ×", met, f"{what}; grep -E -i -c -f with the same words, LC_ALL=C",
+            "" if met is None else "≥ 100 or ≥ 0.5 ×", met,
+            f"{what}; grep -E -i -c -f with the same words, LC_ALL=C",
         )  # fmt: skip
         yield limited(f"triage: memory for it, {kind}", memory, "MiB", most=100)
         log.unlink()

@@ -26,9 +26,11 @@ def typical(rng: random.Random, step: int) -> str:
     """One line of a trainer's log."""
     loss, took = 2 + rng.random(), rng.random()
     forms = (
-        f"2025-03-01 10:{step // 60 % 60:02}:{step % 60:02},{step % 1000:03} - INFO - step={step} loss={loss:.4f}"
-        f" grad_norm={rng.random():.5f} lr={rng.random() * 1e-4:.3e} tokens/s={rng.randint(9000, 20000)}\n",
-        f"{{'loss': {loss}, 'grad_norm': {rng.random()}, 'learning_rate': {rng.random() * 1e-5}, 'epoch': {step / 9e5:.2f}}}\n",
+        f"2025-03-01 10:{step // 60 % 60:02}:{step % 60:02},{step % 1000:03} - INFO - step={step}"
+        f" loss={loss:.4f} grad_norm={rng.random():.5f} lr={rng.random() * 1e-4:.3e}"
+        f" tokens/s={rng.randint(9000, 20000)}\n",
+        f"{{'loss': {loss}, 'grad_norm': {rng.random()}, 'learning_rate': {rng.random() * 1e-5},"
+        f" 'epoch': {step / 9e5:.2f}}}\n",
         f"Epoch 3:  41%|####1     | {step}/9000000 [02:11<03:09,  {took:.2f}it/s, loss={loss:.3f}]\r",
         f"[rank{step % 8}]: iteration {step}/ 9000000 | elapsed time per iteration (ms): {4000 * took:.1f} |"
         f" lm loss: {loss:.6E} | loss scale: 1.0 | grad norm: {took:.3f} | number of nan iterations:   0 |\n",

@@ -38,6 +38,9 @@ def _report(summary: Summary, as_json: bool) -> None:
         print(miss.line())
     if summary.left_out:
         print(f"{summary.left_out} cases ask nothing in this mode and are left out")
+    for group, score in sorted(summary.by_group.items()):
+        told = score.as_json()
+        print(f"{group:<14} precision {told['precision']}  recall {told['recall']}  of {told['cases']} cases")
     print(json.dumps(summary.as_json()))
 
 

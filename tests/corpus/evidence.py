@@ -67,7 +67,9 @@ def known(case: Case) -> Known:
 
 def telemetry(**parts: Any) -> Telemetry:
     """A probe with these parts; None leaves one out."""
-    known_parts: dict[str, Any] = {name: is_known(value) for name, value in parts.items() if value is not None}
+    known_parts: dict[str, Any] = {
+        name: is_known(value) for name, value in parts.items() if value is not None
+    }
     return Telemetry(NOW, **known_parts)
 
 

@@ -7,13 +7,17 @@ the product answers comes from `map_case` of the module that covers the kind; he
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tui.triage import catalog
+
+load = functools.cache(catalog.load)
 Answer = Mapping[str, object]
 
 VERDICT_FIELDS = frozenset({"incident", "severity", "evidence", "evidence_line", "also", "accept"})
@@ -59,6 +63,23 @@ class Miss:
 
 
 @dataclass(slots=True)
+class Score:
+    """Verdicts about the classes of one group: right, not given, and given where they are not true."""
+
+    found: int = 0
+    missed: int = 0
+    wrong: int = 0
+
+    def as_json(self) -> dict[str, float | int | None]:
+        given, wanted = self.found + self.wrong, self.found + self.missed
+        return {
+            "precision": round(self.found / given, 4) if given else None,
+            "recall": round(self.found / wanted, 4) if wanted else None,
+            "cases": wanted,
+        }
+
+
+@dataclass(slots=True)
 class Summary:
     """What a whole run came to. `left_out`: cases that ask nothing in this mode."""
 
@@ -67,6 +88,7 @@ class Summary:
     false_alarms: int = 0
     left_out: int = 0
     by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
+    by_group: dict[str, Score] = field(default_factory=dict)
     misses: list[Miss] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
@@ -76,7 +98,22 @@ class Summary:
             "false_alarms": self.false_alarms,
             "left_out": self.left_out,
             "by_kind": self.by_kind,
+            "by_group": {name: score.as_json() for name, score in sorted(self.by_group.items())},
         }
+
+    def score(self, wanted: str | None, got: str | None, accepted: Sequence[object]) -> None:
+        """Count one verdict for the groups of the classes it names."""
+        if got == wanted or got in accepted:
+            if wanted is not None and got is not None:
+                self._of(wanted).found += 1
+            return
+        if wanted is not None:
+            self._of(wanted).missed += 1
+        if got is not None:
+            self._of(got).wrong += 1
+
+    def _of(self, cls: str) -> Score:
+        return self.by_group.setdefault(group_of(cls), Score())
 
 
 def read_case(line: str) -> Case:
@@ -106,6 +143,12 @@ def read_cases(folder: Path) -> Iterator[Case]:
         for line in path.read_text("utf-8").split("\n"):
             if line.strip():
                 yield read_case(line)
+
+
+def group_of(cls: str) -> str:
+    """The group of a class of the catalog."""
+    entry = load().entries.get(cls)
+    return entry.front.group if entry else "unknown"
 
 
 def asked(case: Case, fields: str) -> dict[str, Any]:
@@ -183,8 +226,10 @@ def run(folder: Path, fields: str = "parse") -> Summary:
     for case in read_cases(folder):
         expect = asked(case, fields)
         answer, broke = _answer(case)
-        if "incident" in case.expect and case.expect["incident"] is None and answer.get("incident"):
-            summary.false_alarms += 1
+        if "incident" in case.expect:
+            wanted, got = case.expect["incident"], answer.get("incident")
+            summary.score(wanted, str(got) if got else None, case.expect.get("accept") or [])
+            summary.false_alarms += wanted is None and bool(got)
         if not expect:
             summary.left_out += 1
             continue

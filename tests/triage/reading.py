@@ -1,10 +1,10 @@
 """Cases of our own: what programs print, and what triage must make of it.
 
-A file is a list of cases. ``+ class · name`` begins one that must be found, ``- class · name`` one that looks like
-the class and must give nothing, ``= other · name`` one that must give another class instead; ``@ key value`` lines set
-what else is known (``kind``, ``rc``, ``command``, ``stderr``, ``telemetry``, and fields of `Known`) or wanted
-(``severity``, ``facts``, ``also``); lines indented by four blanks
-are the text. ``\\r``, ``\\e`` and ``\\0`` stand for those signs.
+A file is a list of cases. ``+ class · name`` begins one that must be found, ``- class · name`` one that looks
+like the class and must give nothing, ``= other · name`` one that must give another class instead. ``@ key
+value`` lines set what else is known (``kind``, ``rc``, ``command``, ``stderr``, ``telemetry``, and fields of
+`Known`) or wanted (``severity``, ``facts``, ``also``); lines indented by four blanks are the text. ``\\r``,
+``\\e`` and ``\\0`` stand for those signs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WANTED = ("severity", "facts", "also")
 
 @dataclass(slots=True)
 class Case:
-    """One case. `sign`: ``+`` must be found, ``-`` must give nothing, ``=`` gives `cls`, a lookalike of others."""
+    """One case. `sign`: ``+`` must be found, ``-`` must give nothing, ``=`` gives `cls` and no other."""
 
     sign: str
     cls: str

@@ -70,8 +70,8 @@ def test_what_training_got_over_is_named_as_ruled_out() -> None:
 
 def test_consequences_stand_beside_the_first_cause() -> None:
     text = (
-        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.91 GiB. GPU 1 has a total capacity of "
-        b"79.11 GiB of which 2.75 GiB is free. this process has 76.35 GiB memory in use.\n"
+        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.91 GiB. GPU 1 has a total capacity "
+        b"of 79.11 GiB of which 2.75 GiB is free. this process has 76.35 GiB memory in use.\n"
         b"[rank0]:[E1] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n"
         b"run.sh: line 2: 77 Killed   python train.py\n"
     )

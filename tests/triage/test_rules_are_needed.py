@@ -1,4 +1,4 @@
-"""No rule is there for nothing: without it, or with its predicate turned round, a case gets another answer."""
+"""No rule is there for nothing: without it, or with its conditions turned round, a case changes."""
 
 from __future__ import annotations
 

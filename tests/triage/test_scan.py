@@ -169,7 +169,7 @@ _HOSTILE = st.one_of(
     st.binary(max_size=600),
     st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass")),
     st.lists(
-        st.sampled_from([case.text.encode() for case in reading.cases() if case.lines] + [b"\x1b]0;x", b"\0" * 9]),
+        st.sampled_from([c.text.encode() for c in reading.cases() if c.lines] + [b"\x1b]0;x", b"\0" * 9]),
         min_size=1, max_size=4,
     ).map(b"\r".join),
 )  # fmt: skip
@@ -186,6 +186,6 @@ def test_hostile_text_is_diagnosed_without_an_exception_and_without_control_sign
     ]
     found = diagnose(reading.rules(), scan([raw], FINDER), said, None, Known(alive=True, log_age_s=9e9))
     for incident in found.incidents:
-        shown = [found.verdict, incident.title, *(one.text for one in incident.evidence)]
+        shown: list[str] = [found.verdict, incident.title, *(one.text for one in incident.evidence)]
         shown += [step.text for step in incident.remedy] + [step.command or "" for step in incident.remedy]
         assert all(text.isprintable() for text in shown), shown

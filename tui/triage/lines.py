@@ -10,7 +10,10 @@ from tui.model.text import SafeText
 LIMIT = 4096
 """Characters of a line that are read."""
 
-_TIME = r"\[?(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d[-/]\d\d|[A-Z][a-z]{2} +\d{1,2})?[T ,_-]*\d\d:\d\d:\d\d[\d.,:]*(?:Z|[+-]\d\d:?\d\d| ?[AP]M)?\]?"
+_TIME = (
+    r"\[?(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d[-/]\d\d|[A-Z][a-z]{2} +\d{1,2})?"
+    r"[T ,_-]*\d\d:\d\d:\d\d[\d.,:]*(?:Z|[+-]\d\d:?\d\d| ?[AP]M)?\]?"
+)
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|TRACE)"
 _PREFIXES = tuple(
     re.compile(form)

@@ -1,4 +1,4 @@
-"""What is true of a run now. A log proves that something happened once; only the box can say what still is."""
+"""What is true of a run now. A log proves that something happened once; only the box says what still is."""
 
 from __future__ import annotations
 

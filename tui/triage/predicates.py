@@ -9,6 +9,7 @@ from tui.model.incident import Evidence
 from tui.model.telemetry import RunTruth, Telemetry, unowned_vram_mib
 from tui.model.text import SafeText, safe
 from tui.triage.inputs import Known
+from tui.triage.readers.tables import SHM
 from tui.triage.schema import PREDICATE
 from tui.triage.view import View
 
@@ -157,7 +158,7 @@ def _mounts(telemetry: Telemetry) -> Iterator[Subject]:
             "avail_bytes": fs.avail_bytes, "size_bytes": fs.size_bytes, "use_pct": fs.use_pct,
             "inodes": fs.inodes, "inodes_free": fs.inodes_free, "inode_use_pct": fs.inode_use_pct,
             "read_only": fs.read_only, "error": str(fs.error), "mount": str(fs.mount),
-            "shm": fs.mount == "/dev/shm", "by_design": fs.capacity_meaningless,
+            "shm": fs.mount == SHM, "by_design": fs.capacity_meaningless,
         }  # fmt: skip
         yield Subject("fs", values, str(fs.mount), _source(telemetry.filesystems.source, "df"))
 

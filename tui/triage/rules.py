@@ -15,7 +15,7 @@ from tui.triage.schema import Kind, Rule
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One pattern; a line that holds none of `words` in lower case cannot match. No words: it is always tried."""
+    """One pattern. A line without any of `words` in lower case cannot match; if there are none it is tried."""
 
     search: re.Pattern[str]
     words: tuple[str, ...]

@@ -1,8 +1,9 @@
 """A whole log in one streaming pass: what a diagnosis needs of it, in bounded memory.
 
-Training logs repeat themselves: most lines differ from others in their figures only. So a block is folded to
-lower case without digits, cut into lines, and each *shape* is searched for telling words only once. Lines whose
-shape holds such a word are kept with their surroundings; of everything else the beginning, the end and a sample.
+Training logs repeat themselves: most lines differ from others in their figures only. So a block is folded
+to lower case without digits, cut into lines, and each *shape* is searched for telling words only once. Lines
+whose shape holds such a word are kept with their surroundings; of everything else the beginning, the end and
+a sample.
 """
 
 from __future__ import annotations

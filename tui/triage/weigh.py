@@ -25,7 +25,7 @@ _PUSHED_OUT = 3
 
 
 def settled(found: Iterable[Finding], views: Sequence[View]) -> tuple[list[Finding], tuple[RuledOut, ...]]:
-    """Drop or soften what training went on after. Gives what is left, and what was left out with the reason."""
+    """Drop or soften what training went on after. Gives what is left, and what was left out and why."""
     found = list(found)
     kept: list[Finding] = []
     out: dict[str, RuledOut] = {}
@@ -177,8 +177,12 @@ def _telling_first(group: Sequence[Finding]) -> list[Finding]:
     return [best, *(one for one in group if one is not best)]
 
 
-_SHARED = frozenset({"globals", "missing", "arch", "module", "port", "resource", "danger", "errno", "http", "service",
-                     "path", "joined", "iteration", "scope", "found", "found_raw"})  # fmt: skip
+_SHARED = frozenset(
+    {
+        "globals", "missing", "arch", "module", "port", "resource", "danger", "errno", "http", "service",
+        "path", "joined", "iteration", "scope", "found",
+    }
+)  # fmt: skip
 
 
 def _enriched(facts: dict[str, Fact], first: Finding, views: Sequence[View]) -> dict[str, Fact]:

@@ -1,6 +1,6 @@
 """What the numbers mean that NVIDIA's driver puts into the kernel log.
 
-Meanings after NVIDIA's *XID Errors* and *Xid Catalog* pages (docs.nvidia.com/deploy/xid-errors), in our words.
+Meanings after NVIDIA's *XID Errors* and *Xid Catalog* pages (docs.nvidia.com/deploy/xid-errors).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ TABLE: dict[int, Xid] = {
     79: Xid(_LOST, "fatal", "the card fell off the bus", "after-fix"),
     80: Xid(_HUNG, "fatal", "broken data was sent to the card", "after-fix"),
     92: Xid(_ECC, "warning", "many corrected memory errors in a short time", "identical"),
-    94: Xid(_ECC, "fatal", "a memory error that was contained: only the program that met it ended", "identical"),
-    95: Xid(_ECC, "fatal", "a memory error that was not contained: every program on the card is affected", "after-fix"),
+    94: Xid(_ECC, "fatal", "a memory error that was contained: only its program ended", "identical"),
+    95: Xid(_ECC, "fatal", "a memory error that was not contained: all programs are hit", "after-fix"),
     96: Xid(_APP, "warning", "the video decoder met a fault", "after-fix"),
     109: Xid(_APP, "warning", "the card could not switch to another program in time", "after-fix"),
     110: Xid(_HUNG, "fatal", "a security fault of the card", "after-fix"),

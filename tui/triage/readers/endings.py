@@ -11,11 +11,12 @@ from tui.triage.finding import Hit
 from tui.triage.view import View
 
 WORDS = (
-    "killed", "terminated", "segmentation", "core dumped", "exitcode", "exit code", "return code", "exit status",
-    "by signal", "on signal", "got signal", "death signal", "hangup", "aborted", "bus error", "signals.sig",
-    "signal sig", "root cause", "keyboardinterrupt", "已杀死", "段错误", "已终止", "已放弃", "总线错误", "processraised",
-    "illegal instruction", "floating point exception", "command terminated", "received signal", "local_rank:",
-    "exited with", "getötet", "processus arrêté", "sigkill",
+    "killed", "terminated", "segmentation", "core dumped", "exitcode", "exit code", "return code",
+    "exit status", "by signal", "on signal", "got signal", "death signal", "hangup", "aborted",
+    "bus error", "signals.sig", "signal sig", "root cause", "keyboardinterrupt", "已杀死", "段错误", "已终止",
+    "已放弃", "总线错误", "processraised", "illegal instruction", "floating point exception",
+    "command terminated", "received signal", "local_rank:", "exited with", "getötet", "processus arrêté",
+    "sigkill",
 )  # fmt: skip
 
 KILLED, TERMINATED, HUNG_UP, CRASHED, INTERRUPTED, FAILED = (

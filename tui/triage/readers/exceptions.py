@@ -1,4 +1,4 @@
-"""Python's own words for the end of a program: tracebacks, whichever rank printed them, and the user's frame."""
+"""Python's own words for the end of a program: tracebacks of whatever rank, and the user's own frame."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from tui.model.incident import Fact
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
-WORDS = ("traceback (most", 'file "', "error:", "exception:", "keyerror", "error(", "exception in thread", "panicked at",
-         "assertionerror", "stopiteration", "notimplementederror", "runtimeerror", "unhandled exception")  # fmt: skip
+WORDS = (
+    "traceback (most", 'file "', "error:", "exception:", "keyerror", "error(", "exception in thread",
+    "panicked at", "assertionerror", "stopiteration", "notimplementederror", "runtimeerror",
+    "unhandled exception",
+)  # fmt: skip
 _BEGIN = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\W{0,6}\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .+)?$')
 _NAMED = re.compile(

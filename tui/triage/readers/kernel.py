@@ -21,11 +21,17 @@ _SXID = re.compile(
 )
 _OFF_BUS = re.compile(r"fallen off the bus")
 _AMD = (
-    (re.compile(r"amdgpu.*(?:uncorrectable|poison|RAS (?:error|poison|fatal)|deferred hardware error)", re.IGNORECASE), "gpu_ecc", "fatal"),
-    (re.compile(r"amdgpu.*(?:page fault|VM_L2_PROTECTION_FAULT|no-retry fault|retry page fault)", re.IGNORECASE), "gpu_app_fault", "warning"),
-    (re.compile(r"amdgpu.*(?:ring \S+ timeout|GPU reset (?:begin|\(\d+\) failed)|GPU hang|wedged|SMU (?:is )?(?:in )?hang)|amdgpu_job_timedout", re.IGNORECASE), "gpu_hung", "fatal"),
-    (re.compile(r"amdgpu.*(?:device lost|lost from bus|PCIe link lost|device is gone)", re.IGNORECASE), "gpu_lost", "fatal"),
-)  # fmt: skip
+    (r"uncorrectable|poison|RAS (?:error|fatal)|deferred hardware error", "gpu_ecc", "fatal"),
+    (r"page fault|VM_L2_PROTECTION_FAULT|no-retry fault", "gpu_app_fault", "warning"),
+    (
+        r"ring \S+ timeout|GPU reset (?:begin|\(\d+\) failed)|GPU hang|wedged|SMU (?:is )?(?:in )?hang"
+        r"|amdgpu_job_timedout",
+        "gpu_hung",
+        "fatal",
+    ),
+    (r"device lost|lost from bus|PCIe link lost|device is gone", "gpu_lost", "fatal"),
+)
+_AMD_FORMS = tuple((re.compile(f"(?i)amdgpu.*(?:{form})|{form}"), cls, level) for form, cls, level in _AMD)
 _ACTION = re.compile(r"to 0x[0-9a-f]+ \((?P<action>[^)]+)\)")
 _REMAP_FAILED = re.compile(r"(?i)row remapper.*(?:fail|unable|error)|failed to (?:record|remap)")
 _REMAP_PENDING = re.compile(r"(?i)marked for remapping|reset gpu to activate|remapping pending")
@@ -76,7 +82,7 @@ def _events(view: View) -> Iterator[Event]:
         ):
             yield Event(index, "gpu_lost", "fatal", None, {})
         elif "amdgpu" in one.low:
-            for form, cls, severity in _AMD:
+            for form, cls, severity in _AMD_FORMS:
                 if form.search(one.text):
                     yield Event(index, cls, severity, None, _fields(one.text))
                     break

@@ -11,8 +11,10 @@ from tui.triage.readers.losses import figures
 from tui.triage.view import View
 
 FRAGMENTS = (rb"all[ .e-]{12,}(?![^\n])",)  # a row of figures: they are dropped
-WORDS = ("average precision", "bbox_map", "map_50", "map50", "pseudo dice", "val_acc", "eval_acc", "eval_f1", "miou",
-         "val_f1", "val_dice", "val_iou", "eval/acc", "val/acc", "val_map", "test_acc", "bbox/ap")  # fmt: skip
+WORDS = (
+    "average precision", "bbox_map", "map_50", "map50", "pseudo dice", "val_acc", "eval_acc", "eval_f1",
+    "miou", "val_f1", "val_dice", "val_iou", "eval/acc", "val/acc", "val_map", "test_acc", "bbox/ap",
+)  # fmt: skip
 _ROW = re.compile(
     r"^\s*all\s+(?P<images>\d+)\s+(?P<instances>\d+)(?P<rest>(?:\s+(?:\d[\d.]*(?:e[-+]?\d+)?|nan))+)\s*$"
 )

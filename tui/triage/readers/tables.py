@@ -10,15 +10,19 @@ from tui.model.incident import Fact
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
-WORDS = ("no space left", "设备上没有空间", "kein speicherplatz", "aucun espace", "queda espacio", "errno 28", "enospc",
-         "% /", "not enough space", "磁盘空间不足", "disk full", "not enough disk space", "空き領域", "nessuno spazio",
-         "磁盘已满", "inline_container", "##df", "semlock", "file write failed")  # fmt: skip
+WORDS = (
+    "no space left", "设备上没有空间", "kein speicherplatz", "aucun espace", "queda espacio", "errno 28",
+    "enospc", "% /", "not enough space", "磁盘空间不足", "disk full", "not enough disk space", "空き領域",
+    "nessuno spazio", "磁盘已满", "inline_container", "##df", "semlock", "file write failed",
+)  # fmt: skip
+SHM = "/dev/shm"  # noqa: S108 - compared with, never written to
 _ROW = re.compile(
     r"^(?P<fs>\S.*?)?\s+(?P<size>[\d.,]+[KMGTPi]*B?)\s+(?P<used>-?[\d.,]+[KMGTPi]*B?)\s+(?P<avail>-?[\d.,"
     r"]+[KMGTPi]*B?)\s+(?P<pct>\d+)%\s+(?P<mount>/.*)$"
 )
 _HEAD = re.compile(
-    r"(?i)^(?:filesystem|file ?system|dateisystem|sys\. de fichiers|s\. ?ficheros|文件系统|檔案系統|ファイルシス)"
+    r"(?i)^(?:filesystem|file ?system|dateisystem|sys\. de fichiers|s\. ?ficheros|文件系统|檔案系統"
+    r"|ファイルシス)"
 )
 _INODES = re.compile(r"(?i)inode|i節点|i节点|iused|iuti")
 _MARK = re.compile(r"^#+ ?DF(?P<inodes>I?)\b|^(?:\$ )?df (?P<options>-\S+)")
@@ -26,7 +30,8 @@ _NO_DISK = re.compile(r"^(?:/dev/loop|squashfs|udev|devtmpfs|efivarfs|/dev/sr|fu
 _ENOSPC = re.compile(
     r"(?i)No space left on device|\[Errno 28\]|\bENOSPC\b|设备上没有空间|kein Speicherplatz mehr"
     r"|Aucun espace disponible sur"
-    r"|No queda espacio en el dispositivo|デバイスに空き領域がありません|磁盘空间不足|磁盘已满|Spazio esaurito|\bdisk (?:is )?full\b"
+    r"|No queda espacio en el dispositivo|デバイスに空き領域がありません|磁盘空间不足|磁盘已满"
+    r"|Spazio esaurito|\bdisk (?:is )?full\b"
     r"|not enough (?:free )?(?:disk )?space (?:on|in|to|available)|not enough space on (?:the )?disk"
     r"|Disk quota and no space|insufficient disk space"
 )
@@ -121,7 +126,7 @@ def disk_full(view: View, cls: str) -> Iterator[Hit]:
         confidence = 0.95 if space else 0.85
         yield Hit(index, facts=facts | ({"path": path} if path else {}), rank=rank, confidence=confidence)
     for one in full(view):
-        if not one.inodes and one.mount != "/dev/shm" and view.kind == "disk":
+        if not one.inodes and one.mount != SHM and view.kind == "disk":
             yield Hit(one.at, facts={"resource": "bytes", "mount": one.mount}, confidence=0.9)
     for index, one_row in enumerate(view.rows):
         if _WRITER.search(one_row.text) and not view.quoted(index, 0):
@@ -147,7 +152,7 @@ def shm_full(view: View, cls: str) -> Iterator[Hit]:
             if _SHM.search(near) and not _INOTIFY.search(near):
                 yield Hit(index, confidence=0.9)
     for row in full(view):
-        if not row.inodes and row.mount == "/dev/shm" and view.kind == "disk":
+        if not row.inodes and row.mount == SHM and view.kind == "disk":
             yield Hit(row.at, facts={"mount": row.mount}, confidence=0.9)
 
 
