@@ -63,7 +63,7 @@ def test_a_usual_box() -> None:
     found = findings(read(TOLD), SEEN)
     assert by_name(found, "gpu")[0].said == "1 × NVIDIA A100-SXM4-80GB 80 GiB"
     torch = by_name(found, "torch")[0]
-    assert (torch.verdict, "sees 1 cards" in torch.said) == ("ok", True)
+    assert (torch.verdict, "cards seen: 1" in torch.said) == ("ok", True)
     disks = {one.said.split(":")[0].split(" ")[0]: one.verdict for one in by_name(found, "disk")}
     assert disks == {"/": "bad", "/root/autodl-fs": "mind", "/root/none": "mind"}
     assert by_name(found, "cores")[0].said.startswith("8 cores of the 128")

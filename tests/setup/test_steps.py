@@ -11,6 +11,7 @@ import pytest
 
 from tests.platforms.rig import account as served
 from tui.box.local import LocalTransport
+from tui.box.transport import Completed, Script
 from tui.fleet import profiles
 from tui.fleet.paths import Paths, shipped
 from tui.model.account import AccountSpec
@@ -24,6 +25,7 @@ from tui.setup import box_steps, state
 from tui.setup.beginning import Credentials, Key, Platform, Surface, make_key, public_keys
 from tui.setup.reaching import Connect, Identity
 from tui.setup.renting import HAVE, Rent
+from tui.setup.shared_disk import seen_elsewhere
 from tui.setup.state import Did, Shown, State, Tools
 
 BOX = Instance("box", "ssh", None)
@@ -64,6 +66,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
         dial=dial,
         add_box=lambda pasted, name, platform: name or "box",
         instance=lambda name: replace(BOX, name=name),
+        boxes=lambda: (),
         edit_box=lambda name, changes: None,
         forget_key=lambda name: None,
         reload=reload,
@@ -292,3 +295,36 @@ def test_going_back_forgets_what_came_after() -> None:
     assert here.back_to("rent").box is None
     assert here.back_to("audit").box == "box"
     assert here.current == "key"
+
+
+async def test_a_shared_disk_is_tried_on_another_box(tools: Tools, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    facts = tools.profiles["autodl"].facts
+    tier = next(one for one in facts.tiers if one.scope == "region")
+    other = replace(BOX, name="other", platform="autodl")
+    mine = replace(BOX, name="mine", platform="autodl")
+
+    class Elsewhere(Local):
+        """Sees another disk under the same path."""
+
+        async def run(self, script: Script, **more: object) -> Completed:
+            moved = tuple(str(there) if arg == str(here) else arg for arg in script.args)
+            return await super().run(replace(script, args=moved), **more)  # type: ignore[arg-type]
+
+    locked = False
+
+    async def dial(instance: Instance) -> Local:
+        return Elsewhere() if instance.name == "other" and locked else Local()
+
+    shared = facts.model_copy(update={"tiers": [tier.model_copy(update={"paths": [str(here)]})]})
+    asking = replace(tools, dial=dial, boxes=lambda: (mine, other, replace(BOX, name="ssh")))
+    found = await seen_elsewhere(Local(), mine, shared, asking)
+    assert [one.verdict for one in found] == ["ok"]
+    locked = True
+    found = await seen_elsewhere(Local(), mine, shared, asking)
+    assert [one.verdict for one in found] == ["mind"]
+    assert list(here.iterdir()) == []
+    gone = shared.model_copy(update={"tiers": [tier.model_copy(update={"paths": ["/no/such"]})]})
+    assert [one.verdict for one in await seen_elsewhere(Local(), mine, gone, asking)] == ["unknown"]

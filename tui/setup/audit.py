@@ -272,15 +272,15 @@ def _triangle(audit: Audit) -> list[Finding]:
         return [_finding("torch", "bad", f"{line}: torch sees no card.")]
     if said.get("arch") == "no":
         return [_finding("torch", "bad", f"{line}: it has no code for this card.")]
-    return [_finding("torch", "ok", f"{line}; it sees {said.get('sees', '?')} cards")]
+    return [_finding("torch", "ok", f"{line}; cards seen: {said.get('sees', '?')}")]
 
 
 def _storage(tier: TierFacts) -> Finding:
     if tier.mount is None:
         return _finding("disk", "mind", f"{tier.folder} is not there.")
     free = "?" if tier.free_kib is None else amount(tier.free_kib * 1024)
-    files = "no limit told" if tier.free_inodes is None else f"{tier.free_inodes:,}"
-    line = f"{tier.folder}: {free} and {files} inodes free, on {tier.mount}"
+    files = "no limit of inodes told" if tier.free_inodes is None else f"{tier.free_inodes:,} inodes free"
+    line = f"{tier.folder}: {free} free, {files}, on {tier.mount}"
     if tier.writable is False:
         return _finding("disk", "bad", f"{line}; not writable.")
     if tier.free_inodes is not None and tier.free_inodes < 20_000:

@@ -19,6 +19,7 @@ from tui.setup import audit as phase0
 from tui.setup.beginning import profile_of
 from tui.setup.budget import budget
 from tui.setup.reaching import box_of, connected
+from tui.setup.shared_disk import seen_elsewhere
 from tui.setup.state import Closable, Did, Shown, State, Tell, Tools, lines
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])?i?b?\Z", re.IGNORECASE)
@@ -91,8 +92,9 @@ class Audit:
             write, files = await phase0.measure_disk(box, place)
             tell(SafeText("measuring the routes"))
             routes = await phase0.measure_routes(box, urls(facts))
+            shared = await seen_elsewhere(box, instance, facts, tools)
         found = replace(found, write_s=write, files_s=files, routes=routes)
-        told = phase0.findings(found, telemetry, own=facts.kind in ("ssh", "local"))
+        told = phase0.findings(found, telemetry, own=facts.kind in ("ssh", "local")) + shared
         bad = sum(one.verdict == "bad" for one in told)
         mind = sum(one.verdict == "mind" for one in told)
         data = {"home": found.home, "place": place}
@@ -103,10 +105,9 @@ class Audit:
             data["free"] = str(room.free_kib * 1024)
         if room and room.free_inodes is not None:
             data["inodes"] = str(room.free_inodes)
-        marks = {"ok": "✓", "mind": "▲", "bad": "✕", "unknown": "?"}
         return Did(
             brief=f"{bad} in the way, {mind} to mind" if bad or mind else "nothing in the way",
-            observed=tuple(f"{marks[one.verdict]} {one.name}: {one.said}" for one in told),
+            observed=tuple(f"{one.verdict}: {one.name}: {one.said}" for one in told),
             data=data,
         )
 
@@ -227,8 +228,8 @@ def _worked(hub: str, code: str) -> str:
     if code.endswith("200"):
         return f"{hub} knows the token"
     if code.endswith(("401", "403")):
-        return f"▲ {hub} refuses the token"
-    return f"? {hub} could not be asked from the box"
+        return f"mind: {hub} refuses the token"
+    return f"unknown: {hub} could not be asked from the box"
 
 
 def _hub(facts: Facts) -> str:

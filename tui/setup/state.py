@@ -72,6 +72,7 @@ class Tools:
     dial: Callable[[Instance], Awaitable[Closable]]
     add_box: Callable[[str, str, str], str]
     instance: Callable[[str], Instance]
+    boxes: Callable[[], Sequence[Instance]]
     edit_box: Callable[[str, Mapping[str, str | float]], None]
     forget_key: Callable[[str], None]
     reload: Callable[[], Awaitable[None]]

@@ -74,6 +74,7 @@ def tools(
         dial=dial,
         add_box=add,
         instance=lambda name: instance_named(name, where),
+        boxes=lambda: settings.load(where.fleet_file).instances,
         edit_box=edit,
         forget_key=forget,
         reload=reload,

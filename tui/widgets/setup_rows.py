@@ -81,7 +81,7 @@ def detail_lines(step: SetupStep, problem: str, width: int) -> list[Line]:
     found += _labelled("does", step.runs, width)
     found += _labelled("expects", step.expected, width)
     for number, line in enumerate(step.observed):
-        style = _STYLES.get(line[:1], "")
+        style = _STYLES.get(line.partition(":")[0], "")
         found += _labelled("" if number else "shows", line, width, style)
     if step.reason:
         found += _labelled("skipped", step.reason, width)
@@ -90,7 +90,8 @@ def detail_lines(step: SetupStep, problem: str, width: int) -> list[Line]:
     return found
 
 
-_STYLES = {"✕": "danger", "▲": "attention", "?": "dim"}
+_STYLES = {"bad": "danger", "mind": "attention", "unknown": "dim"}
+"""By the verdict that a line of the audit begins with."""
 
 
 def _labelled(label: str, text: str, width: int, style: str = "") -> list[Line]:
