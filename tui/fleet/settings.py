@@ -169,7 +169,6 @@ class _Reader:
             endpoint=login.endpoint,
             password_env=instance.password_env or login.password_env,
             host_key=instance.host_key or login.host_key,
-            account=instance.account or login.account,
         )
 
     def runs(self, boxes: set[str]) -> tuple[RunSpec, ...]:

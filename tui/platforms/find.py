@@ -9,7 +9,7 @@ from tui.fleet import settings
 from tui.fleet.paths import Paths
 from tui.fleet.profile_schema import Facts
 from tui.model.instance import Instance
-from tui.platforms import simulated, vendors
+from tui.platforms import kubernetes, simulated, slurm, vendors
 from tui.platforms.control import ControlPlane, NoControlPlane
 
 
@@ -39,6 +39,8 @@ def _vendor(wanted: Wanted) -> ControlPlane | str:
 
 PLANES: Mapping[str, Opener] = {
     simulated.PLATFORM: lambda wanted: simulated.plane(wanted.where),
+    slurm.PLATFORM: lambda wanted: slurm.plane(wanted.instance, wanted.where),
+    kubernetes.PLATFORM: lambda wanted: kubernetes.plane(wanted.instance),
     **dict.fromkeys(vendors.WAYS, _vendor),
 }
 """By the id of the platform's profile."""
