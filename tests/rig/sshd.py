@@ -50,6 +50,7 @@ class Sshd:
         self._options = ""
         self._key_prefix = ""
         self._before: tuple[str, ...] = ()
+        self._environment: list[str] = []
         self._listener: subprocess.Popen[bytes] | None = None
         self._sessions: list[psutil.Process] = []
 
@@ -74,7 +75,8 @@ class Sshd:
             rc_text: POSIX-sh source that runs before every command, as a start-up file would.
             host_key_type: ``ed25519``, ``rsa`` or ``ecdsa``.
             max_startups: sshd's MaxStartups; generous by default, since sshd drops at random beyond it.
-            extra_config: further lines of sshd_config.
+            extra_config: further lines of sshd_config; of several SetEnv lines sshd heeds the first alone, so
+                theirs are put into one.
         """
         rig = cls(Path(tmp).resolve(), need("sshd", "ssh-keygen"))
         rig.home.mkdir(parents=True)
@@ -83,9 +85,9 @@ class Sshd:
         rig._keygen(rig.client_key, "ed25519")
         rig._keygen(rig._host_key, host_key_type)
         rig._prepare_login(login_shell, rc_text)
-        rig._options = "\n".join(
-            [f"MaxSessions {max_sessions}", f"MaxStartups {max_startups}", *extra_config]
-        )
+        told = [line for line in extra_config if not line.startswith("SetEnv ")]
+        rig._options = "\n".join([f"MaxSessions {max_sessions}", f"MaxStartups {max_startups}", *told])
+        rig._environment = [line[7:] for line in extra_config if line.startswith("SetEnv ")]
         rig.restore_key()
         rig._listen()
         return rig
@@ -259,7 +261,7 @@ class Sshd:
                     f"PidFile {self.tmp / 'sshd.pid'}",
                     f"AuthorizedKeysFile {self._authorized}",
                     # HOME: the real one's start-up files would make every test slow and different elsewhere
-                    f'SetEnv "HOME={self.home}" RGT_RIG={self.rig_id}',
+                    " ".join([f'SetEnv "HOME={self.home}" RGT_RIG={self.rig_id}', *self._environment]),
                     "StrictModes no",
                     "UsePAM no",
                     "PasswordAuthentication no",

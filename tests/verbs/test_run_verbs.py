@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -95,7 +96,27 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(
     assert rgt("launch", str(job), "--on", "box-1", "--dry-run") == 0
     told = capsys.readouterr().out
     assert "done when metrics.json is there" in told
+    assert "outlives its connection: tried" in told
     assert not (box.home / "rgt").exists()
+
+
+def test_an_input_is_looked_for_on_the_box_here_and_at_its_mirror(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (job.parent / "set.bin").write_bytes(b"x" * 10)
+    (box.home / "set.bin").write_bytes(b"y" * 10)
+    digest = hashlib.sha256(b"x" * 10).hexdigest()
+    job.write_text(
+        JOB + 'inputs = [{ path = "~/set.bin", here = "set.bin", mirror = "http://127.0.0.1:9/set.bin", '
+        f'bytes = 10, sha256 = "{digest}" }}]\n'
+    )
+    assert rgt("launch", str(job), "--on", "box-1", "--dry-run") == 0
+    told = capsys.readouterr().out
+    assert "~/set.bin is there." in told
+    assert "set.bin has the SHA-256 that the job names." in told
+    assert "mirror: http://127.0.0.1/set.bin did not answer" in told
+    assert rgt("launch", str(job), "--on", "box-1", "--dry-run", "--sums") == 1
+    assert "~/set.bin holds other bytes than the job names" in capsys.readouterr().out
 
 
 def test_read_only_mode_launches_nothing(where: Paths, job: Path, capsys: pytest.CaptureFixture[str]) -> None:

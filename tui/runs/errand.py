@@ -17,6 +17,7 @@ from tui.model.job import Job
 from tui.model.run import RunSpec
 from tui.runs.book import Page
 from tui.runs.code_tree import CodeTree, read_tree
+from tui.runs.detach import How
 from tui.runs.job_file import read_job
 from tui.runs.launch import Launch
 from tui.runs.plan_files import RGT, Where, filled, plan_files
@@ -67,6 +68,11 @@ class Errand:
         """tmux takes neither dots nor colons in a name."""
         return "rgt-" + self.run_id.replace(".", "_").replace(":", "_")
 
+    @property
+    def how(self) -> How:
+        """How runs are started on this platform."""
+        return "nohup" if self.values.get("DETACH") == "nohup" else "tmux"
+
     def inputs(self) -> tuple[str, ...]:
         """Paths of the inputs on the box. Raises Failure: one names a place that is not known here."""
         return tuple(filled(one.path, self.job, self.where()) for one in self.job.inputs)
@@ -88,8 +94,7 @@ class Errand:
     def launch(self, secrets_file: str | None) -> Launch:
         """What is laid down and started. Raises Failure: a word names a place that is not known here."""
         files = plan_files(self.job, self.where(), code=self.tree.digest, secrets_file=secrets_file)
-        how = "tmux" if self.values.get("DETACH", "tmux") != "nohup" else "nohup"
-        return Launch(self.run, files, self.job.log, self.session, "tmux" if how == "tmux" else "nohup")
+        return Launch(self.run, files, self.job.log, self.session, self.how)
 
     def page(self, file: Path, plan: str, at: str) -> Page:
         """What the book keeps of it.

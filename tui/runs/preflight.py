@@ -6,7 +6,7 @@ what could not be told is said as that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -172,6 +172,11 @@ def checks(job: Job, box: BoxFacts, telemetry: Telemetry | None, torch: TorchFac
         found += [_clock(telemetry), *_cards(job.resources.gpu, telemetry), *_host(job, telemetry)]
     if torch is not None:
         found.append(_torch(job.resources.gpu, torch))
+    return in_order(found)
+
+
+def in_order(found: Iterable[Check]) -> list[Check]:
+    """Stops first, then what is not known."""
     order = {"stop": 0, "unknown": 1, "warn": 2, "ok": 3}
     return sorted(found, key=lambda one: order[one.verdict])
 

@@ -45,6 +45,9 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         verb.add_argument("--dir", metavar="FOLDER", help="on the box, in place of its data disk")
         verb.add_argument("--json", action="store_true", help="print JSON")
     launch.add_argument("--dry-run", action="store_true", help="the plan and the preflight, nothing else")
+    launch.add_argument(
+        "--sums", action="store_true", help="hash the inputs on the box, however long it takes"
+    )
     push.set_defaults(run=lambda args: asyncio.run(_push(args)))
     launch.set_defaults(run=lambda args: asyncio.run(_launch(args)))
 
@@ -129,12 +132,13 @@ async def _push(args: argparse.Namespace) -> int:
 async def _launch(args: argparse.Namespace) -> int:
     from tui.runs.errand import secrets_of
     from tui.verbs.line import line_to
-    from tui.workers.launch_once import begin, look_first, plan_lines
+    from tui.workers.launch_once import begin, look_around, look_first, plan_lines
 
     task, where = _worked_out(args)
     secrets = secrets_of(task.job)
     async with line_to(task.instance, where) as line:
         looked = await look_first(task, await line())
+        looked = await look_around(line, looked, Path(args.file).parent, hashed=args.sums)
         _say(args, [safe(f"launch {task.run_id} on {task.instance.name}")])
         _say(args, (f"  {title:<8} {text}" for title, text in plan_lines(looked.task)))
         _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in looked.checks))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.box.transport import Transport
@@ -20,10 +21,13 @@ from tui.model.text import SafeText, amount, safe
 from tui.runs.book import book
 from tui.runs.detach import give_secrets
 from tui.runs.errand import Errand, errand
+from tui.runs.inputs import here, mirrored, sums
 from tui.runs.launch import Answer, Dial, launch
-from tui.runs.plan_files import PLAN
-from tui.runs.preflight import Check, ask_box, ask_torch, checks
+from tui.runs.outlives import outlives
+from tui.runs.plan_files import PLAN, filled
+from tui.runs.preflight import Check, ask_box, ask_torch, checks, in_order
 from tui.runs.push import Pushed, make_copy, push
+from tui.workers.line import Line
 from tui.workers.once import take
 
 Told = Callable[[SafeText], None]
@@ -37,11 +41,13 @@ class Looked:
         task: with its folder as the box resolves it.
         checks: stops first.
         home: the login's home on the box.
+        taken: the run is there already, and a launch goes on with it.
     """
 
     task: Errand
     checks: tuple[Check, ...]
     home: str
+    taken: bool = False
 
     @property
     def stopped(self) -> bool:
@@ -68,18 +74,46 @@ async def look_first(task: Errand, box: Transport) -> Looked:
     torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
     host = telemetry.host.value
     home = str(host.home) if host and host.home else "/root"
-    return Looked(task.at(facts.run), tuple(checks(task.job, facts, telemetry, torch)), home)
+    found = tuple(checks(task.job, facts, telemetry, torch))
+    return Looked(task.at(facts.run), found, home, facts.taken is not None)
+
+
+async def look_around(line: Line, looked: Looked, base: Path, *, hashed: bool = False) -> Looked:
+    """The same with what is true besides: inputs elsewhere, and whether a start outlives its connection.
+
+    The last is left out for a run that is there already: it was tried when that one was begun.
+
+    Args:
+        base: folder of the job file.
+        hashed: hash on the box what the job names a SHA-256 of.
+
+    Raises:
+        Failure, LinkLost, SessionsExhausted, TimeoutError.
+    """
+    task = looked.task
+
+    async def again() -> Transport:
+        await line.close()
+        return await line()
+
+    found = [*await asyncio.to_thread(here, task.job, base), *await mirrored(task.job)]
+    if hashed:
+        found += await sums(await line(), task.job, task.inputs())
+    if not looked.taken:
+        found.append(await outlives(await line(), task.how, again))
+    return replace(looked, checks=tuple(in_order((*looked.checks, *found))))
 
 
 def plan_lines(task: Errand) -> Iterator[tuple[str, SafeText]]:
-    """What would be done, as titles and sentences."""
+    """What would be done, as titles and sentences. Raises Failure: a word names a place that is not known."""
     commit = f", commit {task.tree.commit[:12]}" if task.tree.commit else ", no git"
     changed = " with changes" if task.tree.dirty else ""
     yield "place", safe(task.run)
     yield "code", safe(f"{len(task.tree.files)} files, {amount(task.tree.bytes)}{commit}{changed}")
     for stage in task.job.chain():
+        words = " ".join(filled(word, task.job, task.where()) for word in stage.run)
         proof = f"done when {stage.artifact} is there" if stage.artifact else "done when it ends with 0"
-        yield stage.name, safe(f"{' '.join(stage.run)}; {proof}", 400)
+        yield stage.name, safe(f"{words}; {proof}", 400)
     if task.job.secrets:
         names = ", ".join(task.job.secrets)
         yield "secrets", safe(f"{names}: by stdin into a file of mode 600, never shown", 400)
