@@ -115,7 +115,7 @@ def _matches(rules: Rules, ready: Ready, view: View) -> Iterator[Hit]:
     for index in _candidates(rules, view) if worded else range(len(view.rows)):
         one = view.rows[index]
         for pattern in ready.match:
-            match = pattern.find(one.text, one.low)
+            match = pattern.find(one)
             if match is None:
                 continue
             if not view.quoted(index, match.start()):
@@ -137,7 +137,7 @@ def _told_near(ready: Ready, view: View, index: int) -> dict[str, Fact]:
         for place in places:
             if not 0 <= place < len(view.rows):
                 continue
-            match = pattern.find(view.rows[place].text, view.rows[place].low)
+            match = pattern.find(view.rows[place])
             if match:
                 for name, value in _facts(match.groupdict(), None).items():
                     facts.setdefault(name, value)
@@ -172,15 +172,15 @@ def _allowed(ready: Ready, view: View, hit: Hit) -> bool:
     rule = ready.rule
     if hit.at is not None:
         one = view.rows[hit.at]
-        if any(pattern.find(one.text, one.low) for pattern in ready.unless):
+        if any(pattern.find(one) for pattern in ready.unless):
             return False
     if rule.within and hit.at is not None:
         rows = view.rows[max(0, hit.at - rule.within) : hit.at + rule.within + 1]
     else:
         rows = view.rows
-    if ready.also and not any(p.find(one.text, one.low) for one in rows for p in ready.also):
+    if ready.also and not any(p.find(one) for one in rows for p in ready.also):
         return False
-    return not any(p.find(one.text, one.low) for one in rows for p in ready.without)
+    return not any(p.find(one) for one in rows for p in ready.without)
 
 
 def _finding(ready: Ready, hit: Hit, view: View, index: int) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui.triage.catalog import Catalog, Entry
+from tui.triage.lines import Row
 from tui.triage.needles import finder, required
 from tui.triage.predicates import Ask, parse
 from tui.triage.readers import READERS, Reader
@@ -15,15 +16,18 @@ from tui.triage.schema import Kind, Rule
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One pattern. A line without any of `words` in lower case cannot match; if there are none it is tried."""
+    """One pattern. A line with none of `words` in lower case cannot match; without words it is tried."""
 
     search: re.Pattern[str]
     words: tuple[str, ...]
+    anchored: bool = False
 
-    def find(self, text: str, low: str) -> re.Match[str] | None:
-        if self.words and not any(word in low for word in self.words):
+    def find(self, one: Row) -> re.Match[str] | None:
+        """The match in the whole line; a pattern that begins at its start may also begin behind prefixes."""
+        if self.words and not any(word in one.low for word in self.words):
             return None
-        return self.search.search(text)
+        match = self.search.search(one.text)
+        return self.search.search(one.head) if match is None and self.anchored else match
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +90,5 @@ def _ready(entry: Entry, rule: Rule) -> Ready:
 
 
 def _pattern(text: str) -> Pattern:
-    return Pattern(re.compile(text, re.IGNORECASE), tuple(sorted(required(text) or ())))
+    anchored = "^" in text.replace("[^", "")
+    return Pattern(re.compile(text, re.IGNORECASE), tuple(sorted(required(text) or ())), anchored)

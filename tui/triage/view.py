@@ -37,7 +37,7 @@ _ECHO = re.compile(
     r"|-?\d[\d.e+-]*)['\",]*\s*$"
 )
 _HANDLED = re.compile(
-    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b|\b(?:skipp|ignor)(?:ing|ed)\b"
+    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b|\b(?:skipp(?:ing|ed)|(?<!exception )ignor(?:ing|ed))\b"
     r"|\bfall(?:s|ing)? ?back\b|\bfallback\b|\brecovered\b|\battempting to recover\b|\bcontinuing\b"
     r"|\bsuppress(?:ing|ed)\b|\bnot (?:a )?(?:fatal|failure)\b|\bnon-fatal\b|\bharmless\b|\bcan be ignored\b"
     r"|\bsafely ignore|\btrying another port\b|重试|已忽略|跳过"
@@ -54,6 +54,10 @@ _RESTART = re.compile(
     r"|\bResum(?:ing|ed) (?:training )?from\b|\bAuto[- ]?resum|restarting (?:the )?(?:worker|training|run"
     r"|job)"
     r"|=+ ?(?:Attempt|Restart|Run) #?\d+|^Script started on"
+)
+_ENDED = re.compile(
+    r"(?i)\btraining completed\. do not forget|^\W*training time:? +\d+:\d\d|\bepoch \d+: early stopping"
+    r"|^early stopping, best iteration|\[after training is done\]|^did not meet best iteration"
 )
 _TAIL = 60
 
@@ -133,7 +137,13 @@ class View:
         return found
 
     def _finished(self) -> int | None:
-        ends = [i for i, one in enumerate(self.rows) if read_line(one.text).finished]
+        ends = [
+            i
+            for i, one in enumerate(self.rows)
+            if read_line(one.text).finished
+            or (one.head != one.text and read_line(one.head).finished)
+            or (_ENDED.search(one.text) and not self.quoted(i, 0))
+        ]
         ends += self._counted_out()
         if not ends:
             return None

@@ -75,7 +75,7 @@ def _figure(view: View, index: int) -> Figure | None:
         and "inf" not in one.low
     ):
         return None
-    yolo = _YOLO.match(one.text)
+    yolo = _YOLO.match(one.head)
     if yolo:
         parts = yolo[1].split()[:4]
         return Figure(index, all(map(_finite, parts)), None, False, parts[0])

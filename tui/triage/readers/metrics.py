@@ -60,8 +60,8 @@ def _tables(view: View) -> list[_Seen]:
     found: list[_Seen] = []
     epoch: re.Match[str] | None = None
     for index, one in enumerate(view.rows):
-        epoch = _EPOCH.match(one.text) or epoch
-        match = _ROW.match(one.text)
+        epoch = _EPOCH.match(one.head) or epoch
+        match = _ROW.match(one.head)
         if match is None or int(match["instances"]) == 0:
             continue
         values = [float(v) for v in match["rest"].split()]

@@ -74,14 +74,14 @@ def full(view: View) -> list[Full]:
 def _full(view: View) -> Iterator[Full]:
     by_inodes = bool(re.search(r"\bdf\b[^;|&]*\s-\w*i", view.command.split(";")[0]))
     for index, one in enumerate(view.rows):
-        mark = _MARK.match(one.text)
+        mark = _MARK.match(one.head)
         if mark:
             by_inodes = bool(mark["inodes"]) or "i" in (mark["options"] or "")
             continue
-        if _HEAD.match(one.text):
-            by_inodes = bool(_INODES.search(one.text))
+        if _HEAD.match(one.head):
+            by_inodes = bool(_INODES.search(one.head))
             continue
-        match = _ROW.match(one.text)
+        match = _ROW.match(one.head)
         if match is None and view.kind == "log":
             match = None
         if match is None or _NO_DISK.search(match["fs"] or "") or _NO_DISK.search(match["mount"]):
