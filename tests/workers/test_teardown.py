@@ -127,6 +127,11 @@ async def test_it_stops_at_leftovers_checkpoints_first_then_at_the_destination(
         assert states(view)[:3] == ["done", "done", "needs-you"]
         with pytest.raises(Failure, match="No box is named"):
             await rig.do(ChooseDestination("box", "nowhere:/x"))
+        assert teardown_walk.in_public("rclone::sftp,pass=abc:/x") == "rclone::sftp,…:/x"
+        await rig.do(ChooseDestination("box", str(made[0] / "vault")))
+        assert rig.view.destination == str(made[0] / "vault")
+        assert (await rig.do(ChooseDestination("box", ""))).question == "phrase"
+        assert rig.step("copy").reused
 
 
 async def test_a_group_that_is_kept_outside_the_run_is_refused_and_remembered(

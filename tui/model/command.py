@@ -190,7 +190,7 @@ class DecideLeftovers:
 
 @dataclass(frozen=True, slots=True)
 class ChooseDestination:
-    """Where the durable copy goes: a folder, ``BOX:FOLDER`` or ``rclone:REMOTE:FOLDER``."""
+    """Where the copy goes: a folder, ``BOX:FOLDER`` or ``rclone:REMOTE:FOLDER``; empty: as proposed."""
 
     box: str
     text: str

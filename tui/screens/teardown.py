@@ -324,10 +324,9 @@ class TeardownScreen(View):
         hint = f"enter: {before}" if before else "a folder, BOX:FOLDER or rclone:REMOTE:FOLDER"
 
         def chosen(typed: str) -> None:
-            place = typed.strip() or before
-            if not place:
+            if not typed.strip() and not before:
                 raise Failure("There is no place yet.", do="A folder, BOX:FOLDER or rclone:REMOTE:FOLDER.")
-            self.host.send(ChooseDestination(self.box_name, place))
+            self.host.send(ChooseDestination(self.box_name, typed.strip()))
 
         self._ask("destination", "copy to", hint, chosen)
 

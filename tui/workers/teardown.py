@@ -35,7 +35,7 @@ from tui.workers.patience import Patience
 from tui.workers.teardown_ahead import dates, waiting
 from tui.workers.teardown_board import Board
 from tui.workers.teardown_facts import facts
-from tui.workers.teardown_walk import STEPS, Walk, choose, proposed
+from tui.workers.teardown_walk import STEPS, Walk, choose, chosen, in_public, proposed
 
 LEAVE_S = 3.0
 """What work gets to close its connections in when it is halted."""
@@ -145,14 +145,15 @@ class Teardown:
             self._start(self._walk)
 
     async def choose(self, text: str) -> None:
-        """Copy to this place, and remember it."""
+        """Copy to this place, and remember it; an empty text means the one that was proposed."""
         task = await self._free()
         assert self._walker is not None
-        meant = await asyncio.to_thread(choose, task, text)
-        if meant != self.view.destination:
+        before = chosen(task)
+        meant = await asyncio.to_thread(choose, task, text or proposed(task))
+        if meant != before:
             self._walker.forced.add("copy")
         self._from("copy")
-        await self._board.show(destination=safe(meant, 400), question=None)
+        await self._board.show(destination=in_public(meant), question=None)
         self._start(self._walk)
 
     async def go_on_over(self, step: str, reason: str) -> None:
@@ -296,7 +297,7 @@ class Teardown:
             else:
                 self._walker = Walk(task, self._dial, self._verb, self._board.progressed)
                 self._end = await asyncio.to_thread(chain_end, task, platform, self._dial)
-                await self._board.show(destination=safe(proposed(task), 400))
+                await self._board.show(destination=in_public(proposed(task)))
             self._end = replace(self._end, pace=self._patience.pace, clock=self._clock)
             await self._board.show(steps=await self._ahead())
         return self._end, self._walker

@@ -15,8 +15,9 @@ from tui.custody.machine import known_victim
 from tui.custody.readback import Need
 from tui.custody.records import write_file
 from tui.custody.standing import Stands, same_digests, same_roster, stands, untouched
+from tui.custody.statement import public_uri
 from tui.custody.stores.place import destination
-from tui.model.custody import DigestReport, LoadReport, MetricReport, ReadbackReport, Roster, Verb
+from tui.model.custody import DigestReport, LoadReport, MetricReport, Place, ReadbackReport, Roster, Verb
 from tui.model.failure import Failure
 from tui.model.teardown import LeftoverView, StepId, StepProgress, StepView
 from tui.model.text import SafeText, safe
@@ -197,6 +198,13 @@ def chosen(task: Errand) -> str | None:
 def proposed(task: Errand) -> str:
     """Where it may go: as chosen for this run, else where the last copy of any run went."""
     return chosen(task) or _read(task.folder.parent / f".{DESTINATION}") or ""
+
+
+def in_public(text: str) -> SafeText:
+    """A place as it is shown: an rclone connection string may hold secrets."""
+    rclone = text.startswith("rclone:")
+    place = Place(kind="rclone" if rclone else "path", path=text.removeprefix("rclone:"))
+    return safe(public_uri(place), 400)
 
 
 def choose(task: Errand, text: str) -> str:
