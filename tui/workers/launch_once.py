@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.box.transport import Transport
+from tui.custody.errand import JOB
 from tui.custody.machine import known_victim
 from tui.custody.moments import moment
 from tui.custody.receipts import Ledger
+from tui.custody.records import custody_folder, write_file
 from tui.custody.statement import Receipt, Subject, about
 from tui.fleet import profiles, settings
 from tui.fleet.fleet_source import FleetFile
@@ -151,6 +153,8 @@ async def begin(
     what = task.launch(task.secrets_file(looked.home))
     plan = what.files[f"{PLAN}/id"].decode().strip()
     book(where).write(task.page(file, plan, moment(time.time())))
+    if task.job.custody is not None:  # what must survive is known from the first day on
+        write_file(custody_folder(where, task.run_id) / JOB, file.read_bytes())
 
     async def brought(box: Transport) -> None:
         await bring(box, task, told)
