@@ -37,7 +37,8 @@ _ECHO = re.compile(
     r"|-?\d[\d.e+-]*)['\",]*\s*$"
 )
 _HANDLED = re.compile(
-    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b|\b(?:skipp(?:ing|ed)|(?<!exception )ignor(?:ing|ed))\b"
+    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b"
+    r"|\b(?:skipp(?:ing|ed)|(?<!exception )ignor(?:ing|ed))\b"
     r"|\bfall(?:s|ing)? ?back\b|\bfallback\b|\brecovered\b|\battempting to recover\b|\bcontinuing\b"
     r"|\bsuppress(?:ing|ed)\b|\bnot (?:a )?(?:fatal|failure)\b|\bnon-fatal\b|\bharmless\b|\bcan be ignored\b"
     r"|\bsafely ignore|\btrying another port\b|重试|已忽略|跳过"

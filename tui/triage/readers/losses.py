@@ -16,7 +16,7 @@ _NONE = r"[-+]?(?:nan|inf(?:inity)?)"
 _NUMBER = rf"(?P<value>{_NONE}(?![\w/])|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?(?![\w/]))"
 _NAMED = re.compile(
     r"(?i)(?<![\w/.-])(?P<before>(?:[\w./-]+[ ]){0,2})"
-    r"(?P<name>(?:[\w./-]*(?<![a-z])(?:loss(?:es)?|cost|nll|perplexity|ppl|elbo)|[\w./-]*loss"
+    r"(?P<name>(?:[\w./-]*(?<![a-z])(?:loss(?:es)?|(?<=train[-_])(?:rmse|mse|mae|logloss)|cost|nll|perplexity|ppl|elbo)|[\w./-]*loss"
     r"|[A-Za-z]*Loss|损失|训练损失|验证损失)"
     r"(?:[_/.-](?!scal|mask|weight|type|fn|func|coef|nan|inf|count|is)[\w./-]+)?)"
     r"(?:[ ]?\([\w -]{1,16}\))?['\"]?[ \t]*(?:[:=|：]|->|is|＝)?[ \t]*(?:tensor\(|np\.float\d\d\("
@@ -67,6 +67,8 @@ def figures(view: View) -> list[Figure]:
 
 def _figure(view: View, index: int) -> Figure | None:
     one = view.rows[index]
+    if (column := _column(view, index)) is not None:
+        return column
     if (
         "loss" not in one.low
         and "norm" not in one.low
@@ -106,6 +108,41 @@ def _figure(view: View, index: int) -> Figure | None:
         value or "",
         not bad if validation else None,
     )
+
+
+_CELLS = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_CELL = re.compile(r"(?i)\[?\s*(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?))\b")
+_BELOW = 60  # rows below its heading in which a table is read
+
+
+def _headings(view: View) -> list[tuple[int, list[str]]]:
+    """Rows that head a table with a column of the loss."""
+    if "headings" not in view.cache:
+        view.cache["headings"] = [
+            (index, cells)
+            for index, one in enumerate(view.rows)
+            if "loss" in one.low
+            and not re.search(r"\d|[:=]", one.head)
+            and len(cells := _CELLS.split(one.head.strip(" |"))) > 1
+        ]
+    found: list[tuple[int, list[str]]] = view.cache["headings"]
+    return found
+
+
+def _column(view: View, index: int) -> Figure | None:
+    """A row of figures under such a heading, by the column of the training loss."""
+    heads = [one for one in _headings(view) if one[0] < index <= one[0] + _BELOW]
+    if not heads:
+        return None
+    names, cells = heads[-1][1], _CELLS.split(view.rows[index].head.strip(" |"))
+    if len(cells) != len(names) or not cells[0].strip().isdecimal():
+        return None
+    for name, cell in zip(names, cells, strict=True):
+        match = _CELL.match(cell.strip())
+        if "loss" in name.lower() and not _NOT_TRAIN.search(name) and match:
+            value = match["value"]
+            return Figure(index, _finite(value), None, _finite(value) and float(value) == 0.0, value)
+    return None
 
 
 _TOTALS = ("loss", "total_loss", "train_loss", "train/loss", "loss_total", "training_loss", "lm loss")
