@@ -26,6 +26,7 @@ Kind = Literal["sealed", "sealed-before", "quarantined"]
 _LOADABLE = (".pt", ".pth", ".ckpt", ".bin")
 _UNFINISHED = (".tmp", ".part", ".partial", ".incomplete")
 _JSON_CAP = 1 << 20
+IDENTITIES = "run.json"
 _LOAD_S = 900.0
 
 # $1 the run's folder. NUL-ended ``size path`` of every regular file but rgt's own.
@@ -107,7 +108,7 @@ async def close_out(transport: Transport, page: Page, truth: Truth) -> Closed:
     if done.exit != 0:
         raise _refused(page, done.stderr)
     copy = f"{page.root}/export/.partial/{page.run}"
-    await _put(transport, copy, "run.json", json.dumps(identities(page, truth), indent=1).encode())
+    await _put(transport, copy, IDENTITIES, json.dumps(identities(page, truth), indent=1).encode())
     bad, notes = await _judged(transport, copy, page, chosen)
     reasons = (*reasons, *bad)
     if reasons:
@@ -135,6 +136,7 @@ def choose(job: Job, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[SafeT
         needed = [stage.artifact for stage in job.chain() if stage.artifact]
         needed += [job.checkpoints] if job.checkpoints else []
         wanted = [job.log]
+    needed = [glob for glob in needed if glob != IDENTITIES]  # made below, by the close-out itself
     chosen: dict[str, None] = {}
     reasons: list[SafeText] = []
     for glob in needed:

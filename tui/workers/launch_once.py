@@ -27,7 +27,8 @@ from tui.runs.inputs import here, mirrored, sums
 from tui.runs.launch import Answer, Dial, launch
 from tui.runs.outlives import outlives
 from tui.runs.plan_files import PLAN, filled
-from tui.runs.preflight import Check, ask_box, ask_torch, checks, in_order
+from tui.runs.cluster import home_of, schedulable
+from tui.runs.preflight import BoxFacts, Check, ask_box, ask_torch, checks, in_order
 from tui.runs.push import Pushed, make_copy, push
 from tui.workers.line import Line
 from tui.workers.once import take
@@ -72,12 +73,22 @@ def worked_out(
 async def look_first(task: Errand, box: Transport) -> Looked:
     """Look at everything on the box. Raises Failure, LinkLost, SessionsExhausted, TimeoutError."""
     facts = await ask_box(box, task.run, task.inputs())
+    if task.how == "sbatch":
+        return await _look_at_cluster(task, box, facts)
     telemetry = await take(box, task.instance.mounts, (), time.time)
     torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
     host = telemetry.host.value
     home = str(host.home) if host and host.home else "/root"
     found = tuple(checks(task.job, facts, telemetry, torch))
     return Looked(task.at(facts.run), found, home, facts.taken is not None)
+
+
+async def _look_at_cluster(task: Errand, box: Transport, facts: BoxFacts) -> Looked:
+    """A login node's cards, memory and torch are not the job's, so only its disk and its tools are looked at."""
+    home = await home_of(box)
+    found = [*checks(task.job, facts, None, None), await schedulable(box, task.job)]
+    found = [one for one in found if one.name != "detach"]
+    return Looked(task.at(facts.run), tuple(in_order(found)), home, facts.taken is not None)
 
 
 async def look_around(line: Line, looked: Looked, base: Path, *, hashed: bool = False) -> Looked:
@@ -101,7 +112,7 @@ async def look_around(line: Line, looked: Looked, base: Path, *, hashed: bool = 
     found = [*await asyncio.to_thread(here, task.job, base), *await mirrored(task.job)]
     if hashed:
         found += await sums(await line(), task.job, task.inputs())
-    if not looked.taken:
+    if not looked.taken and task.how != "sbatch":
         found.append(await outlives(await line(), task.how, again))
     return replace(looked, checks=tuple(in_order((*looked.checks, *found))))
 
@@ -154,7 +165,8 @@ async def begin(
     plan = what.files[f"{PLAN}/id"].decode().strip()
     book(where).write(task.page(file, plan, moment(time.time())))
     if task.job.custody is not None:  # what must survive is known from the first day on
-        write_file(custody_folder(where, task.run_id) / JOB, file.read_bytes())
+        kept = custody_folder(where, task.run_id) / JOB
+        write_file(kept, await asyncio.to_thread(file.read_bytes))
 
     async def brought(box: Transport) -> None:
         await bring(box, task, told)
@@ -184,7 +196,8 @@ def _watch(where: Paths, task: Errand, answer: Answer) -> None:
         if answer.started is None:
             return
         fleet.remove_run(task.run_id)
-    fleet.add_run(task.spec(answer.truth.start, tmux=tmux))
+    job = answer.truth.job or (answer.started.job if answer.started else None)
+    fleet.add_run(task.spec(answer.truth.start, tmux=tmux, job=job if task.how == "sbatch" else None))
 
 
 def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
