@@ -32,6 +32,7 @@ _AMD = (
     (r"device lost|lost from bus|PCIe link lost|device is gone", "gpu_lost", "fatal"),
 )
 _AMD_FORMS = tuple((re.compile(f"(?i)amdgpu.*(?:{form})|{form}"), cls, level) for form, cls, level in _AMD)
+_CAUSED = re.compile(r"caused by previous Xid (\d{1,4})")
 _ACTION = re.compile(r"to 0x[0-9a-f]+ \((?P<action>[^)]+)\)")
 _REMAP_FAILED = re.compile(r"(?i)row remapper.*(?:fail|unable|error)|failed to (?:record|remap)")
 _REMAP_PENDING = re.compile(r"(?i)marked for remapping|reset gpu to activate|remapping pending")
@@ -97,15 +98,20 @@ def _numbered(index: int, code: int, bus: str, rest: str) -> Event:
         failed, pending = _REMAP_FAILED.search(rest), _REMAP_PENDING.search(rest)
         if failed or pending:
             facts["detail"] = "remap_failed" if failed else "remap_pending"
-    cls = known.cls if known else None
+    cls, severity = (known.cls, known.severity) if known else (None, "info")
+    if "Nonfatal" in rest and cls == "gpu_nvlink":
+        severity = "warning"
+    earlier = _CAUSED.search(rest)
+    before = numbers.meaning(int(earlier[1])) if earlier else None
+    if before is not None and before.cls is not None:  # the line that named it is lost
+        cls, severity = before.cls, before.severity
     if code == 154:
         action = _ACTION.search(rest)
         if action is None or action["action"].lower() == "none":
             cls = None
         else:
             facts["action"] = action["action"]
-    caused = "caused by previous Xid" in rest or code in numbers.CONSEQUENCES
-    return Event(index, cls, known.severity if known else "info", code, facts, caused)
+    return Event(index, cls, severity, code, facts, bool(earlier) or code in numbers.CONSEQUENCES)
 
 
 def _fields(rest: str) -> dict[str, Fact]:
