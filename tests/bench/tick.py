@@ -42,7 +42,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     )  # fmt: skip
     yield beside(
         "box CPU of a tick, average of the usual cadence", usual, new, "ms", most=1 / 15, digits=2,
-        note="every 15th tick looks at mounts, files, sessions; every 60th at processes and runs to adopt",
+        note="every 20th tick looks at mounts, files, sessions; every 60th at processes and runs to adopt",
     )  # fmt: skip
     yield beside(
         "the same where a disk is near its limit or the operator looks", urgent, new, "ms", digits=2,

@@ -42,7 +42,7 @@ def test_the_first_tick_asks_for_everything_and_growth_is_learned_fast() -> None
 
 def test_a_quiet_box_is_asked_seldom_and_one_that_presses_often() -> None:
     quiet, urgent = ticks(settled(), 61), ticks(settled(), 61, urgent=True)
-    assert [n for n, parts in enumerate(quiet) if "f" in parts] == [0, 15, 30, 45, 60]
+    assert [n for n, parts in enumerate(quiet) if "f" in parts] == [0, 20, 40, 60]
     assert [n for n, parts in enumerate(quiet) if "c" in parts] == [0, 60]
     assert [n for n, parts in enumerate(urgent) if "f" in parts] == list(range(0, 61, 5))
     assert [n for n, parts in enumerate(urgent) if "c" in parts] == [0, 15, 30, 45, 60]
@@ -57,7 +57,7 @@ def test_a_look_makes_the_dear_parts_due_at_once() -> None:
 
 def test_a_box_without_cards_is_asked_for_them_with_the_slow_parts() -> None:
     asked = ticks(settled(), 31, cards=False)
-    assert [n for n, parts in enumerate(asked) if "g" in parts] == [0, 15, 30]
+    assert [n for n, parts in enumerate(asked) if "g" in parts] == [0, 20]
     assert [("g" in a) for a in ticks(settled(), 4)] == [True, False, True, False]
 
 
@@ -73,7 +73,7 @@ def test_the_cadence_is_what_happens() -> None:
     _, quiet = rhythm.next(urgent=False, viewed=False, cards=True)
     _, urgent = rhythm.next(urgent=True, viewed=False, cards=True)
     _, viewed = rhythm.next(urgent=False, viewed=True, cards=True)
-    assert (quiet.gpus_s, quiet.slow_s, quiet.processes_s, quiet.seldom_s) == (4.0, 30.0, 120.0, 120.0)
+    assert (quiet.gpus_s, quiet.slow_s, quiet.processes_s, quiet.seldom_s) == (4.0, 40.0, 120.0, 120.0)
     assert (urgent.slow_s, urgent.processes_s, urgent.seldom_s) == (10.0, 30.0, 30.0)
     assert (viewed.gpus_s, viewed.slow_s, viewed.processes_s) == (2.0, 10.0, 10.0)
 

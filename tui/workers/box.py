@@ -60,7 +60,7 @@ class Pace:
     period_s: float = 2.0
     gpus_every: int = 2
     filesystems_every: int = 5
-    filesystems_quiet: int = 18
+    filesystems_quiet: int = 20
     candidates_every: int = 15
     candidates_quiet: int = 60
     wake_deadline_s: float = 3.0
