@@ -135,10 +135,6 @@ class Slurm:
             time.sleep(0.1)
         return now[0]
 
-    def start_now(self, job: str) -> None:
-        """A requeued job waits out its old credential; tell the scheduler that it may begin."""
-        self.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
-
     def clear(self) -> None:
         """Cancel everything and wait until the node is free."""
         self.run("scancel", "--user=root", check=False)

@@ -110,7 +110,6 @@ async def test_preempted_and_requeued_it_is_a_lost_link_then_waits_then_the_same
     assert (waits.code, waits.retry) == ("job-pending", True)
     slurm.run("scancel", urgent)
     slurm.until(urgent, "CANCELLED", "")
-    slurm.start_now(job)
     slurm.until(job, "RUNNING")
     again = await hpc.enter(job)
     done = await again.run(Script("echo $SLURM_JOB_ID $SLURM_RESTART_COUNT"))

@@ -115,6 +115,24 @@ class Resources(Frozen):
     cores: Annotated[int, Field(ge=0, le=4096)] = 0
 
 
+class Slurm(Frozen):
+    """What only a Slurm cluster wants to know. Its resources come from the constraint.
+
+    Attributes:
+        time: limit of one start; the site's default otherwise.
+        gres: the site's own word for the cards, such as ``gpu:a100_80gb:2``, in place of the constraint's.
+        at_once: tasks of an array that may run at the same time.
+    """
+
+    partition: Word | None = None
+    account: Word | None = None
+    qos: Word | None = None
+    constraint: Word | None = None
+    gres: Word | None = None
+    time: Seconds | None = None
+    at_once: Annotated[int, Field(gt=0)] | None = None
+
+
 class Code(Frozen):
     """What is pushed.
 
@@ -195,6 +213,7 @@ class Job(Frozen):
         secrets: names of this computer's environment variables that the job gets, by stdin, never shown.
         platforms: candidates in order of preference.
         matrix: names with their values; each combination is one cell of a queue.
+        slurm: partition, account and the like, where it runs on a Slurm cluster.
     """
 
     name: Slug
@@ -219,6 +238,7 @@ class Job(Frozen):
         default_factory=dict
     )
     custody: CustodyTable | None = None
+    slurm: Slurm = Slurm()
 
     @model_validator(mode="after")
     def _one_way_to_run(self) -> Job:

@@ -16,8 +16,9 @@ from tui.box.transport import Completed, Script, Transport
 from tui.model.failure import Failure
 from tui.model.text import safe
 from tui.runs.plan_files import PLAN
+from tui.runs.scheduler import submit
 
-How = Literal["tmux", "nohup"]
+How = Literal["tmux", "nohup", "sbatch"]
 
 # $1 parent, $2 the run's folder. Its content comes as a tar and gets its name in one rename, so that of two
 # plans laid down at the same time one is there, and whole. A folder with anything else in it is not touched.
@@ -66,10 +67,11 @@ echo "$how"
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How it was started; `fell_back` says that there is no tmux on the box."""
+    """How it was started; `fell_back` says that there is no tmux on the box. `job` is Slurm's id of it."""
 
     how: How
     fell_back: bool
+    job: str | None = None
 
 
 class RunExists(Failure):
@@ -110,6 +112,9 @@ async def start(transport: Transport, run: str, wrapper: str, session: str, how:
     Raises:
         Failure: the box refused. LinkLost, TimeoutError: whether it was started is unknown; look first.
     """
+    if how == "sbatch":
+        job, _ = await submit(transport, run, session)
+        return Started(how, fell_back=False, job=job)
     script = Script(_START, (run, wrapper, session, how), why="start the run, detached")
     done = await transport.run(script, timeout=30)
     used = done.stdout.decode("ascii", "replace").strip()

@@ -15,12 +15,14 @@ from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
 from tui.model.job import Job
 from tui.model.run import RunSpec
+from tui.model.via import SlurmStep
 from tui.runs.book import Page
 from tui.runs.code_tree import CodeTree, read_tree
 from tui.runs.detach import How
 from tui.runs.job_file import read_job
 from tui.runs.launch import Launch
 from tui.runs.plan_files import RGT, Where, filled, plan_files
+from tui.runs.scheduler import batch_files, words
 
 _HOME = "~/rgt"
 """Where runs lie on a platform that has no data disk of its own."""
@@ -71,7 +73,8 @@ class Errand:
     @property
     def how(self) -> How:
         """How runs are started on this platform."""
-        return "nohup" if self.values.get("DETACH") == "nohup" else "tmux"
+        detach = self.values.get("DETACH")
+        return "sbatch" if detach == "sbatch" else "nohup" if detach == "nohup" else "tmux"
 
     def inputs(self) -> tuple[str, ...]:
         """Paths of the inputs on the box. Raises Failure: one names a place that is not known here."""
@@ -93,7 +96,13 @@ class Errand:
 
     def launch(self, secrets_file: str | None) -> Launch:
         """What is laid down and started. Raises Failure: a word names a place that is not known here."""
-        files = plan_files(self.job, self.where(), code=self.tree.digest, secrets_file=secrets_file)
+        files = plan_files(
+            self.job,
+            self.where(),
+            code=self.tree.digest,
+            secrets_file=secrets_file,
+            more=batch_files(words(self.job)) if self.how == "sbatch" else {},
+        )
         return Launch(self.run, files, self.job.log, self.session, self.how)
 
     def page(self, file: Path, plan: str, at: str) -> Page:
@@ -122,8 +131,13 @@ class Errand:
             job=self.job,
         )
 
-    def spec(self, start: Mapping[str, str], *, tmux: bool) -> RunSpec:
-        """How the run is watched: by its wrapper, which lives as long as the run does."""
+    def spec(self, start: Mapping[str, str], *, tmux: bool, job: str | None = None) -> RunSpec:
+        """How the run is watched: by its wrapper, which lives as long as the run does.
+
+        Args:
+            job: Slurm's id of it. Its process is on another machine then, and no pid tells of it here.
+        """
+        start = {} if job else start
         pid = start.get("pid", "")
         ticks = start.get("ticks", "")
         return RunSpec(
@@ -134,7 +148,7 @@ class Errand:
             pid=int(pid) if pid.isdecimal() else None,
             pid_start=int(ticks) if ticks.isdecimal() else None,
             boot_id=start.get("boot") or None,
-            session=self.session if tmux else None,
+            session=f"slurm:{job}" if job else self.session if tmux else None,
         )
 
 
@@ -157,6 +171,14 @@ def errand(
         Failure: file, code or name cannot be used.
     """
     job = read_job(file)
+    if isinstance(instance.via, SlurmStep):
+        raise Failure(
+            f"{instance.name} is a job that runs already; what is started in it ends with it.",
+            means="Nothing was started.",
+            do=f"Launch on the login node, which submits a job of its own: --on {instance.via.login}.",
+            exit=Exit.USAGE,
+            code="inside-a-job",
+        )
     tree = read_tree((file.parent / job.code.path).resolve(), job.code.exclude)
     values = _values(facts)
     run_id = name or _run_id(job, tree, cell or {})

@@ -22,10 +22,12 @@ from tui.runs.truth import Truth, look
 from tui.triage.progress import ProgressReader
 
 ANSWER_S = 60.0
+PENDING_S = 10.0
+"""How long a job may wait before that is the answer: an idle node takes it in a round of the scheduler."""
 PATIENCE_S = 5.0
 """How long a started wrapper may take to claim its attempt."""
 
-Kind = Literal["first-step", "alive", "dead", "finished", "unknown"]
+Kind = Literal["first-step", "alive", "pending", "dead", "finished", "unknown"]
 Dial = Callable[[], Awaitable[Transport]]
 
 # $1 the run's folder, $2 log below it, $3 where to begin. The log's size, then at most its last 64 KiB.
@@ -98,7 +100,7 @@ async def launch(
     ends = clock() + answer_s
     watch = _Watch(what, dial, ends, clock, told)
     before = await watch.again(lambda box: _ready(box, what))
-    if before.state in ("running", "finished"):
+    if before.state in ("running", "finished", "pending"):
         told(safe(f"It is {before.state} already; nothing was started."))
         return await watch.first_sign(None)
     if bring is not None:
@@ -121,7 +123,7 @@ async def _start_once(watch: _Watch, what: Launch) -> Started | None:
     """Start it. Where the link is lost in between, only what the box says decides whether to ask again."""
     before = await watch.again(lambda box: look(box, what.run))
     while True:
-        if before.state == "running":
+        if before.state in ("running", "pending"):
             return None
         try:
             await watch.skip_old_log()
@@ -131,7 +133,7 @@ async def _start_once(watch: _Watch, what: Launch) -> Started | None:
         except Failure:  # a session of its name is there: somebody else may have started it this very moment
             await asyncio.sleep(PATIENCE_S)
             now = await watch.again(lambda box: look(box, what.run))
-            if now.attempt == before.attempt and now.state != "running":
+            if now.attempt == before.attempt and now.state not in ("running", "pending"):
                 raise
             watch.told(safe("Another launch of this run was quicker; nothing was started here."))
             return None
@@ -192,7 +194,7 @@ class _Watch:
                 progress, last = None, ()
             kind = _kind(truth, progress, self._clock() - began)
             if kind is not None or self._clock() >= self._ends:
-                why = truth.why if kind in (None, "dead", "unknown") else _WHY[kind]
+                why = truth.why if kind in (None, "dead", "unknown", "pending") else _WHY[kind]
                 if kind == "first-step" and progress is not None:
                     why = first_step(progress)
                 return Answer(kind or _late(truth), why, truth, progress, last, started)
@@ -234,12 +236,16 @@ def _kind(truth: Truth, progress: Progress | None, waited_s: float) -> Kind | No
         return "dead"
     if truth.state == "running" and progress is not None and progress.done:
         return "first-step"
+    if truth.state == "pending" and waited_s >= PENDING_S:
+        return "pending"
     if truth.state == "placed" and waited_s > 2 * PATIENCE_S:
         return "dead"
     return None
 
 
 def _late(truth: Truth) -> Kind:
+    if truth.state == "pending":
+        return "pending"
     return "alive" if truth.state == "running" else "unknown"
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from types import MappingProxyType
 
 from tui.model.failure import Exit, Failure
 from tui.model.job import Job, Stage
@@ -51,18 +52,24 @@ SOURCE = "src"
 
 
 def plan_files(
-    job: Job, where: Where, *, code: str | None = None, secrets_file: str | None = None
+    job: Job,
+    where: Where,
+    *,
+    code: str | None = None,
+    secrets_file: str | None = None,
+    more: Mapping[str, bytes] = MappingProxyType({}),
 ) -> dict[str, bytes]:
     """Every file of the plan, by its path below the run's folder.
 
     Args:
         code: digest of the tree that lies in `SOURCE`; None: the job brings no code and begins in the folder.
         secrets_file: where on the box the job's secrets lie, absolute; their values are no part of a plan.
+        more: further files of the plan, for the scheduler that starts it.
 
     Raises:
         Failure: a word names a place that this box or cell does not have.
     """
-    files = {f"{PLAN}/wrapper": _line(wrapper_name()), f"{PLAN}/env": _environment(job, where)}
+    files = {**more, f"{PLAN}/wrapper": _line(wrapper_name()), f"{PLAN}/env": _environment(job, where)}
     hook = _SOURCED.match(where.values.get("PROXY_HOOK", ""))
     if hook:
         files[f"{PLAN}/hook"] = _line(hook[1])

@@ -44,7 +44,7 @@ async def resume(
         )
     what = Launch(
         page.folder, {f"{PLAN}/id": f"{page.plan}\n".encode()}, page.job.log, page.session,
-        "tmux" if page.session else "nohup",
+        "sbatch" if page.platform == "slurm" else "tmux" if page.session else "nohup",
     )  # fmt: skip
     return await launch(dial, what, told=told, answer_s=answer_s)
 

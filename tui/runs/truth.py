@@ -8,10 +8,12 @@ from typing import Literal
 
 from tui.box.transport import Script, Transport
 from tui.model.text import SafeText, safe
+from tui.runs.scheduler import over, waits
 
-State = Literal["absent", "placed", "running", "finished", "failed", "stopped", "lost", "unknown"]
-"""``absent``: no such folder. ``placed``: laid down, never started. ``stopped``: ended by a signal from
-outside before it was done. ``lost``: neither alive nor ended by itself. ``unknown``: on another host."""
+State = Literal["absent", "placed", "pending", "running", "finished", "failed", "stopped", "lost", "unknown"]
+"""``absent``: no such folder. ``placed``: laid down, never started. ``pending``: its job waits for nodes.
+``stopped``: ended by a signal from outside before it was done. ``lost``: neither alive nor ended by itself.
+``unknown``: on another host."""
 
 # $1 the run's folder, $2 how many bytes of the log's end. Each line is a topic and a value.
 _TRUTH = r"""
@@ -23,6 +25,12 @@ boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) ||
 echo "now $(date +%s)"
 echo "here $(uname -n) $boot"
 [ -r $r/plan/id ] && sed 's/^/plan /' $r/plan/id
+if [ -r $r/job ] && IFS= read -r job <$r/job && [ -n "$job" ]; then
+  echo "job $job"
+  if t=$(squeue -h -t all -j "$job" -o '%T|%r|%N' 2>&1); then
+    printf '%s\n' "$t" | head -n 1 | sed 's/^/slurm /'
+  else printf '%s\n' "$t" | tail -n 1 | sed 's/^/noslurm /'; fi
+fi
 n=1
 while [ -d "$r/attempts/$((n + 1))" ]; do n=$((n + 1)); done
 a=$r/attempts/$n
@@ -54,6 +62,7 @@ class Truth:
         beat_s: how old the heartbeat is, by the box's own clock.
         start, end: what the wrapper recorded.
         done: stages whose marker landed.
+        job: id of its newest job, where a scheduler runs it.
     """
 
     state: State
@@ -68,6 +77,7 @@ class Truth:
     child: tuple[int, str, str] | None = None
     done: tuple[str, ...] = ()
     gate: SafeText | None = None
+    job: str | None = None
 
 
 async def look(transport: Transport, run: str) -> Truth:
@@ -90,11 +100,12 @@ def judge(text: str) -> Truth:
     attempt = int(_number(_first(said, "attempt")) or 0)
     plan = _first(said, "plan")
     if not attempt:
-        return Truth("placed", safe("It was laid down and never started."), now=now, plan=plan)
+        state, why = _by_scheduler(said, "placed", "It was laid down and never started.")
+        return Truth(state, safe(why, 300), now=now, plan=plan, job=_first(said, "job"))
     beat = _number(_first(said, "heartbeat"))
     start, end = _pairs(said.get("start", [])), _pairs(said.get("end", []))
     alive = _alive(said)
-    state, why = _state(said, end, alive)
+    state, why = _by_scheduler(said, *_state(said, end, alive))
     return Truth(
         state,
         safe(why, 300),
@@ -108,7 +119,26 @@ def judge(text: str) -> Truth:
         child=_child(said),
         done=tuple(values[0] for values in said.get("done", ()) if values),
         gate=safe(" ".join(said["gate"][-1]), 200) if said.get("gate") else None,
+        job=_first(said, "job"),
     )
+
+
+def _by_scheduler(said: Mapping[str, list[tuple[str, ...]]], state: State, why: str) -> tuple[State, str]:
+    """What a cluster's scheduler adds. What the run wrote itself counts, but for a job that waits again."""
+    job = _first(said, "job")
+    if job is None or state == "finished":
+        return state, why
+    word, reason, node = (*" ".join((said.get("slurm") or [()])[0]).split("|"), "", "", "")[:3]
+    refusal = " ".join((said.get("noslurm") or [()])[0])
+    forgotten = (not word and not refusal) or "Invalid job id" in refusal
+    if word and waits(word):
+        return "pending", f"Its job {job} waits ({word}): {reason or 'no reason is told'}."
+    if state not in ("placed", "unknown", "lost") or not (word or forgotten):
+        return state, why
+    if forgotten or over(word):
+        how = f"ended as {word}" if word else "is not known to Slurm any more"
+        return "lost", f"Its job {job} {how}, and the run wrote no end."
+    return "running", f"Its job {job} is {word} on {node or 'a node'}."
 
 
 def _state(

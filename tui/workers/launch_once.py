@@ -21,13 +21,13 @@ from tui.fleet.paths import Paths, shipped
 from tui.model.instance import Instance
 from tui.model.text import SafeText, amount, safe
 from tui.runs.book import book
+from tui.runs.cluster import home_of, schedulable
 from tui.runs.detach import give_secrets
 from tui.runs.errand import Errand, errand
 from tui.runs.inputs import here, mirrored, sums
 from tui.runs.launch import Answer, Dial, launch
 from tui.runs.outlives import outlives
 from tui.runs.plan_files import PLAN, filled
-from tui.runs.cluster import home_of, schedulable
 from tui.runs.preflight import BoxFacts, Check, ask_box, ask_torch, checks, in_order
 from tui.runs.push import Pushed, make_copy, push
 from tui.workers.line import Line
@@ -84,7 +84,7 @@ async def look_first(task: Errand, box: Transport) -> Looked:
 
 
 async def _look_at_cluster(task: Errand, box: Transport, facts: BoxFacts) -> Looked:
-    """A login node's cards, memory and torch are not the job's, so only its disk and its tools are looked at."""
+    """A login node's cards, memory and torch are not the job's, so its disk and tools are looked at."""
     home = await home_of(box)
     found = [*checks(task.job, facts, None, None), await schedulable(box, task.job)]
     found = [one for one in found if one.name != "detach"]

@@ -1,0 +1,99 @@
+"""A job file's constraint in sbatch's words, and what a scheduler adds to what a run wrote itself."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.real import find
+from tui.model.job import Job
+from tui.runs.scheduler import batch, over, waits, words
+from tui.runs.truth import judge
+
+HERE = "now 100\nhere login b1\n"
+ELSEWHERE = "attempt 1\nholder 7 1 b2 node9 42\n"
+
+
+def job(**more: object) -> Job:
+    return Job.model_validate({"name": "r", "project": "p", "run": ["true"], **more})
+
+
+def test_the_constraint_and_the_sites_own_words() -> None:
+    told = words(
+        job(
+            resources={"gpu": "A100:2, ≥40 GB", "cores": 8, "memory": "64 GiB"},
+            checkpoints="ckpt",
+            slurm={"partition": "gpu", "account": "a b", "time": "90 m"},
+        )
+    )
+    assert {"--gres=gpu:a100:2", "--cpus-per-task=8", "--mem=65536M", "--time=90"} <= set(told)
+    assert {"--partition=gpu", "--account=a b", "--requeue", "--signal=B:TERM@120"} <= set(told)
+
+
+def test_what_can_not_go_on_is_not_requeued_and_the_sites_gres_wins() -> None:
+    told = words(job(resources={"gpu": ":2"}, slurm={"gres": "gpu:x:2"}))
+    assert "--no-requeue" in told
+    assert [word for word in told if "gres" in word] == ["--gres=gpu:x:2"]
+
+
+def test_an_array_has_a_task_for_each_cell_and_a_log_for_each_task() -> None:
+    told = words(job(), tasks=16, at_once=4)
+    assert "--array=0-15%4" in told
+    assert any(word.endswith("%A_%a.out") for word in told)
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "word"),
+    [
+        (HERE + "job 42\nslurm PENDING|Priority|\n", "pending", "Priority"),
+        (HERE + "job 42\nslurm RUNNING|None|node9\n", "running", "node9"),
+        (HERE + "job 42\nslurm CANCELLED|None|\n", "lost", "CANCELLED"),
+        (HERE + "job 42\nnoslurm slurm_load_jobs error: Invalid job id specified\n", "lost", "not known"),
+        (HERE + "job 42\nnoslurm slurm_load_jobs error: Unable to contact slurm controller\n", "placed", ""),
+        (HERE + ELSEWHERE + "job 42\nslurm RUNNING|None|node9\n", "running", "node9"),
+        (HERE + ELSEWHERE + "job 42\nslurm TIMEOUT|TimeLimit|node9\n", "lost", "TIMEOUT"),
+        (HERE + ELSEWHERE + "job 42\nslurm PENDING|BeginTime|\n", "pending", "BeginTime"),
+        (HERE + ELSEWHERE + "job 42\nslurm NEW_WORD|x|node9\n", "running", "NEW_WORD"),
+        (HERE + ELSEWHERE + "job 42\nnoslurm Unable to contact slurm controller\n", "unknown", "node9"),
+        (HERE + ELSEWHERE + "end reason finished\njob 42\nslurm PENDING|x|\n", "finished", ""),
+        (HERE + ELSEWHERE + "end reason stopped\njob 42\nslurm PENDING|BeginTime|\n", "pending", "BeginTime"),
+        (HERE + ELSEWHERE + "end reason failed\nend status 3\njob 42\nslurm FAILED|x|\n", "failed", "3"),
+    ],
+)
+def test_what_the_scheduler_adds(told: str, state: str, word: str) -> None:
+    truth = judge(told)
+    assert truth.state == state
+    assert word in truth.why
+    assert truth.job == "42"
+
+
+def test_a_word_that_nobody_knows_neither_waits_nor_is_over() -> None:
+    assert not waits("NEW_WORD")
+    assert not over("NEW_WORD")
+    assert not over("COMPLETING")
+    assert not over("PREEMPTED")
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_a_task_of_an_array_takes_its_line(tmp_path: Path, shell: str) -> None:
+    program = find(shell)
+    if program is None:
+        pytest.skip(f"no {shell}")
+    runs = [tmp_path / "a", tmp_path / "b c"]
+    for run in runs:
+        (run / ".rgt" / "plan").mkdir(parents=True)
+        (run / ".rgt" / "plan" / "wrapper").write_text(".rgt/w.sh\n")
+        (run / ".rgt" / "w.sh").write_text('echo "$1" >"$1/ran"\n')
+    (tmp_path / "cells").write_text(f"a {runs[0]}\nbc {runs[1]}\n")
+    file = tmp_path / "batch.sh"
+    file.write_bytes(batch())
+    argv = [program, *(["sh"] if shell == "busybox" else []), str(file), str(tmp_path)]
+    told = {"PATH": "/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": "1", "SLURM_JOB_ID": "9"}
+    assert subprocess.run(argv, env=told, timeout=10).returncode == 0
+    assert (runs[1] / "ran").read_text().strip() == str(runs[1])
+    assert (runs[1] / ".rgt" / "job").read_text() == "9\n"
+    assert not (runs[0] / "ran").exists()
+    beyond = subprocess.run(argv, env={**told, "SLURM_ARRAY_TASK_ID": "2"}, timeout=10, capture_output=True)
+    assert beyond.returncode == 76

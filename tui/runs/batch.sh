@@ -1,0 +1,18 @@
+#!/bin/sh
+# Carries one run, or one task of an array of runs, inside a Slurm job. Usage: sbatch batch.sh FOLDER
+#
+# FOLDER is a run's, or a queue's with a file `cells` of `name folder` lines, of which a task of the array takes
+# the line of its number. It is constant: Slurm keeps a copy of it, and a requeued job starts that copy again with
+# the same id; the run's own wrapper then knows its attempts.
+set -u
+umask 077
+cd -- "${1:?}" || exit 76
+run=$1
+if [ -n "${SLURM_ARRAY_TASK_ID:-}" ] && [ -r cells ]; then
+  cell=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" cells)
+  run=${cell#* }
+  [ -n "$cell" ] && cd -- "$run" || exit 76
+fi
+printf '%s\n' "${SLURM_JOB_ID:-}" >".rgt/job.part$$" && mv -f ".rgt/job.part$$" .rgt/job
+IFS= read -r wrapper <.rgt/plan/wrapper || exit 76
+exec sh "$wrapper" "$run"
