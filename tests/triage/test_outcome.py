@@ -7,7 +7,7 @@ import pytest
 from tests.triage import reading
 from tui.model.incident import RunOutcome
 from tui.model.reading import known
-from tui.model.telemetry import Gpu, Host, LogFile, RunTruth, Telemetry
+from tui.model.telemetry import Filesystem, Gpu, Host, LogFile, Memory, RunTruth, Telemetry
 from tui.model.text import SafeText
 from tui.triage.engine import diagnose
 from tui.triage.inputs import Known
@@ -78,3 +78,20 @@ def test_consequences_stand_beside_the_first_cause() -> None:
     found = diagnose(reading.rules(), scan([text], reading.rules().finder))
     assert [one.cls for one in found.incidents] == ["cuda_oom"]
     assert set(found.incidents[0].also) == {"nccl_timeout", "sigkill_unexplained"}
+
+
+def test_what_would_look_alike_is_ruled_out_by_what_was_seen() -> None:
+    disk = Filesystem(
+        SafeText("/data"), SafeText("/dev/vdb"), size_bytes=10**12, avail_bytes=0, use_pct=100.0,
+        inodes=1000, inode_use_pct=3.0, inodes_free=970, read_only=False,
+    )  # fmt: skip
+    probe = Telemetry(1000.0, filesystems=known((disk,)), memory=known(Memory(oom_kills=2)))
+    log = scan([b"OSError: [Errno 28] No space left on device: '/data/x'\n"], reading.rules().finder)
+    found = diagnose(reading.rules(), log, (), probe).incidents[0]
+    assert found.cls == "disk_full"
+    assert {one.cls for one in found.ruled_out} == {"inodes_full", "fs_readonly"}
+    assert "3 %" in found.ruled_out[0].why
+    killed = scan([b"Killed\n"], reading.rules().finder)
+    healthy = Telemetry(1000.0, memory=known(Memory(oom_kills=2)))
+    found = diagnose(reading.rules(), killed, (), healthy, Known(oom_kills=2)).incidents[0]
+    assert [(one.cls, "2 kills" in one.why) for one in found.ruled_out] == [("host_oom_kill", True)]

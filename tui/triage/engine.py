@@ -47,7 +47,7 @@ def diagnose(
     log_view = views[0] if log is not None else None
     ended_well = log_view is not None and log_view.finished_at is not None
     state = outcome(known, telemetry, ended_well=ended_well, has_log=log is not None)
-    incidents = weigh.incidents(kept, views, rules.catalog)
+    incidents = weigh.incidents(kept, views, rules.catalog, telemetry, known)
     taken = [telemetry.taken_at] if telemetry else []
     taken += [one.at for one in said if one.at is not None]
     verdict = weigh.verdict(incidents, state, rules.catalog, has_log=log is not None)

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tui.model.incident import Fact, Incident, RemedyStep, RuledOut, RunOutcome, Severity
+from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText, safe
 from tui.triage.catalog import Catalog
+from tui.triage.exclude import excluded
 from tui.triage.finding import Finding
+from tui.triage.inputs import Known
 from tui.triage.readers.endings import root_cause
 from tui.triage.view import View
 
@@ -21,7 +24,6 @@ _GOES_ON = "the program says that it goes on all the same"
 _STEP: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2}
 _MOST = 8
 _EVIDENCE = 6
-_PUSHED_OUT = 3
 
 
 def settled(found: Iterable[Finding], views: Sequence[View]) -> tuple[list[Finding], tuple[RuledOut, ...]]:
@@ -94,7 +96,13 @@ def _key(finding: Finding) -> tuple[int, int, int, int, int]:
     return (_STEP[finding.severity], -finding.tier, later, finding.order, -finding.rank)
 
 
-def incidents(found: Sequence[Finding], views: Sequence[View], catalog: Catalog) -> tuple[Incident, ...]:
+def incidents(
+    found: Sequence[Finding],
+    views: Sequence[View],
+    catalog: Catalog,
+    telemetry: Telemetry | None,
+    known: Known,
+) -> tuple[Incident, ...]:
     """The classes that were found, first cause first; what follows from the first is named beside it only."""
     ordered = sorted(found, key=_key)
     by_class: dict[str, list[Finding]] = {}
@@ -108,7 +116,9 @@ def incidents(found: Sequence[Finding], views: Sequence[View], catalog: Catalog)
     first = next(iter(by_class.values()))[0]
     consequences = [cls for cls, group in by_class.items() if cls != first.cls and _follows(group[0], first)]
     made = [
-        _incident(cls, group, views, catalog, tuple(consequences) if cls == first.cls else ())
+        _incident(
+            cls, group, views, catalog, tuple(consequences) if cls == first.cls else (), telemetry, known
+        )
         for cls, group in by_class.items()
         if cls not in consequences
     ]
@@ -125,7 +135,13 @@ def _follows(finding: Finding, first: Finding) -> bool:
 
 
 def _incident(
-    cls: str, group: Sequence[Finding], views: Sequence[View], catalog: Catalog, also: tuple[str, ...]
+    cls: str,
+    group: Sequence[Finding],
+    views: Sequence[View],
+    catalog: Catalog,
+    also: tuple[str, ...],
+    telemetry: Telemetry | None,
+    known: Known,
 ) -> Incident:
     front = catalog.entries[cls].front
     group = _telling_first(group)
@@ -138,10 +154,6 @@ def _incident(
                     facts.setdefault(name, value)
     facts = _enriched(facts, first, views)
     lines = list(dict.fromkeys(piece for finding in group for piece in finding.evidence))
-    pushed = tuple(
-        RuledOut(other, safe(f"follows from {front.title[0].lower()}{front.title[1:]}"))
-        for other in also[:_PUSHED_OUT]
-    )
     return Incident(
         cls,
         safe(front.title),
@@ -150,7 +162,7 @@ def _incident(
         round(min(0.99, first.confidence + 0.02 * (len(group) - 1)), 2),
         front.retry,
         tuple(lines[:_EVIDENCE]),
-        pushed,
+        excluded(cls, facts, telemetry, known),
         tuple(
             RemedyStep(
                 safe(_filled(step.text, facts)), step.level,
