@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import ascii_uppercase
 
 import pytest
 from hypothesis import given
@@ -23,10 +24,12 @@ def starts(result: keymap.Keymap) -> list[str]:
 
 
 def test_good_lines_override() -> None:
-    result = read('log = "L"\nprobe = ["f5", "?", "ctrl+r"]\nwrap = []\nhelp = "f1"\n')
+    taken = {key for action in ACTIONS for key in action.keys}
+    free = next(letter for letter in ascii_uppercase if letter not in taken)
+    result = read(f'log = "{free}"\nprobe = ["f5", "?", "ctrl+r"]\nwrap = []\nhelp = "f1"\n')
     assert result.problems == ()
     assert result.overrides == {
-        "log": ("L",), "probe": ("f5", "question_mark", "ctrl+r"), "wrap": (), "help": ("f1",)
+        "log": (free,), "probe": ("f5", "question_mark", "ctrl+r"), "wrap": (), "help": ("f1",)
     }  # fmt: skip
 
 
