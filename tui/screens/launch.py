@@ -36,12 +36,22 @@ from tui.widgets.scroll import Scroll
 LOW = 24
 """Below this height only the steps around the current one are shown."""
 _FEW = 3
-_ELSE = 6
+_ELSE = 7
 """Rows that steps and choices leave to rules, details and footer."""
 
 
 class LaunchSteps(Picker):
-    """The steps; pages are turned in what stands below them."""
+    """The steps; pages are turned in what stands below. Only the list that has the keys shows a cursor."""
+
+    def line_at(self, y: int) -> tuple[Line, bool]:
+        line, selected = super().line_at(y)
+        return line, selected and (self.has_focus or not self.screen.has_class("-options"))
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
 
     def action_page_down(self) -> None:
         self.screen.query_one(Scroll).page(1)
@@ -77,6 +87,7 @@ class LaunchScreen(View):
         yield LaunchSteps(id="steps")
         yield Rule(id="middle")
         yield Picker(id="options")
+        yield Rule(id="between")
         yield Scroll(id="detail")
         yield TypedLine()
         yield Footer()
@@ -136,6 +147,8 @@ class LaunchScreen(View):
             return [("at work", "accent")]
         if view.answer is not None:
             return [("answered", "strong")]
+        if view.problem or view.stage == "preflight":
+            return [("stopped", "danger")]
         return [("waits for you", "attention")]
 
     def _focus_now(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -127,7 +128,8 @@ class MatrixScreen(View):
         told: list[Span] = [("asked just now" if word == "live" else f"asked {word} ago", "dim")]
         if view.asking:
             told.append((", and again now", "dim"))
-        return [*told, (f"   by {self._order}", "dim")]
+        own = self._order == rows.SORTS[0]
+        return told if own else [*told, (f", {rows.ORDERS[self._order]}", "dim")]
 
     def _silent(self, view: MatrixView) -> list[Span]:
         if not view.silent:
@@ -164,7 +166,8 @@ class MatrixScreen(View):
     def _verbs(self) -> list[Verb]:
         if self.query_one(TypedLine).open:
             return [Verb("enter", "filter", 1), Verb("esc", "leave", 2)]
-        return self.verbs("open", "filter", "sort", "probe", "handbook", "copy", "back")
+        found = self.verbs("open", "filter", "sort", "handbook", "copy", "back")
+        return [*found, *(replace(verb, label="ask now") for verb in self.verbs("probe"))]
 
     # -- actions ---------------------------------------------------------------------------------------
 

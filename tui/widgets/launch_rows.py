@@ -101,8 +101,9 @@ def _brief(view: LaunchView, stage: Stage, glyphs: Glyphs, now: float) -> Line:
         case "preflight":
             return _checked(view, joint, now)
         case "plan":
-            waits = view.stage == "plan" and not view.working
-            return (("waits for your word", "attention"),) if waits else ()
+            if view.began_at is not None:
+                return ((f"your word came {_ago(view.began_at, now)}", "dim"),)
+            return (("waits for your word", "attention"),) if view.stage == "plan" else ()
         case "answer":
             return _answered(view, now)
 
@@ -149,7 +150,9 @@ def job_choices(view: LaunchView, width: int, glyphs: Glyphs) -> Iterator[Choice
         mark: Span = (f" {glyphs.gone} ", "danger") if not one.fits else ("   ", "")
         when = "launched before  " if one.earlier else ""
         title = fit(one.title, room, ellipsis=glyphs.ellipsis)
-        line = clip((mark, (title, ""), ("  ", ""), (when, "dim"), (one.note, "dim")), width - 1)
+        line = clip(
+            (mark, (title, ""), ("  ", ""), (when, "dim"), (one.note, "dim")), width - 1, glyphs.ellipsis
+        )
         yield Choice(one.path, line, tuple(_about_job(one, width)))
     near = f"none was found in {view.near}" if view.jobs == () else ""
     yield Choice("", (("   ", ""), ("another one", "strong"), ("  type its path  ", "dim"), (near, "dim")))
@@ -224,7 +227,7 @@ def plan_choices(view: LaunchView, width: int, glyphs: Glyphs, key: str) -> Iter
     """
     rows = [(title, text, "") for title, text in view.plan]
     rows += [
-        (safe("warns"), safe(f"{one.name}: {one.said}"), "attention")
+        (safe(_VERDICTS[one.verdict][0]), safe(f"{one.name}: {one.said}"), _VERDICTS[one.verdict][1])
         for one in view.checks
         if one.verdict in ("warn", "unknown")
     ]
@@ -250,8 +253,12 @@ def _about_start(view: LaunchView, key: str, width: int) -> Iterator[Line]:
 
 
 def answer_lines(view: LaunchView, width: int, glyphs: Glyphs, now: float) -> list[Line]:
-    """What was done, how long it took so far, and what came of it, with the run's last words."""
+    """What came of it, with the run's last words, else how long it took so far; and what was done."""
     found: list[Line] = []
+    if view.answer is not None:
+        found += [*_outcome(view, width, glyphs), ()]
+    if view.problem:
+        found += [*labelled("problem", view.problem, width, "danger"), ()]
     for number, line in enumerate(view.told):
         done = number < len(view.told) - 1 or not view.working
         mark = f" {glyphs.done if done else glyphs.now} "
@@ -261,11 +268,10 @@ def answer_lines(view: LaunchView, width: int, glyphs: Glyphs, now: float) -> li
     if view.working and view.began_at is not None:
         spent = max(0.0, now - view.began_at)
         text = f"{spent:.0f} s since your word; it answers within {_SOON_S:.0f} s of the start."
-        found += labelled("", f"{text} Leaving this view stops nothing.", width, "dim")
-    if view.answer is not None:
-        found += _outcome(view, width, glyphs)
-    if view.problem:
-        found += labelled("problem", view.problem, width, "danger")
+        found += [
+            (("   ", ""), (part, "dim"))
+            for part in wrap(f"{text} Leaving this view stops nothing.", width - 5)
+        ]
     return found
 
 
@@ -274,7 +280,7 @@ def _outcome(view: LaunchView, width: int, glyphs: Glyphs) -> list[Line]:
     assert answer is not None
     mark, style = _answer_mark(view, glyphs)
     word = WORDS.get(answer.kind, answer.kind)
-    lines: list[Line] = [(), ((f" {mark} ", style), (word, f"strong {style}".strip()))]
+    lines: list[Line] = [((f" {mark} ", style), (word, f"strong {style}".strip()))]
     lines += [(("   ", ""), (part, "")) for part in wrap(answer.why, max(10, width - 5))]
     if answer.last:
         lines.append((("   its newest lines:", "dim"),))

@@ -9,15 +9,21 @@ from rich.cells import cell_len
 
 from tui.model.queue import CellView, MatrixView
 from tui.widgets.glyphs import Glyphs
-from tui.widgets.lines import Line, Span, clip, fit, wrap
+from tui.widgets.lines import Line, Span, clip, fit, length, wrap
 
 SORTS = ("matrix", "state", "box")
-"""Orders of the list: the matrix's own, worst first, by box."""
+"""Orders of the list."""
+
+ORDERS: Mapping[str, str] = {"matrix": "in the matrix's order", "state": "worst first", "box": "by box"}
+"""The same in words."""
 
 WIDE = 100
-_STATE = 14
+NARROW = 72
+_STATE = 13
+_TRY = 5
 _VALUE = 12
-_BOX = 16
+_LEAST = 5
+"""Cells of a value below which it is left out: what is cut to two letters tells nothing."""
 _LABEL = 12
 
 WORST: Mapping[str, int] = {
@@ -45,35 +51,44 @@ _VERDICTS = ("sealed", "accepted", "evaluated")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Cells of each column. `values` follow the matrix's names."""
+    """Cells of each column. `values` follow the matrix's names, as many as there is room for."""
 
     values: tuple[int, ...]
     box: int
     marks: tuple[int, int, int]
+    heads: tuple[str, str, str]
 
 
 def columns_of(view: MatrixView, width: int) -> Columns:
-    """What fits: values and boxes as wide as they are, as far as there is room."""
-    marks = (8, 10, 11) if width >= WIDE else (5, 5, 6)
-    box = min(_BOX, max([3, *(cell_len(one.by or one.box) for one in view.cells)])) + 2
-    room = width - 3 - _STATE - 4 - sum(marks) - box
+    """What fits: values and boxes as wide as they are, where there is room; states and verdicts always."""
+    heads, marks, most = ("SEALED", "ACCEPTED", "EVALUATED"), (12, 14, 14), 16
+    if width < WIDE:
+        heads, marks = ("SEAL", "ACC", "EVAL"), (5, 5, 5)
+    if width < NARROW:
+        heads, marks, most = ("S", "A", "E"), (2, 2, 2), 9
+    box = min(most, max([3, *(cell_len(one.by or one.box) for one in view.cells)])) + 2
+    room = width - 4 - _STATE - _TRY - sum(marks) - box
     wanted = [
         min(_VALUE, max([cell_len(name), *(cell_len(one.values[n]) for one in view.cells)])) + 2
         for n, name in enumerate(view.names)
     ]
-    while wanted and sum(wanted) > max(room, 4 * len(wanted)):
+    del wanted[max(0, room // _LEAST) :]
+    while wanted and sum(wanted) > room:
         wanted[wanted.index(max(wanted))] -= 1
-    return Columns(tuple(wanted), box, marks)
+    return Columns(tuple(wanted), box, marks, heads)
 
 
 def head_line(view: MatrixView, columns: Columns, width: int, glyphs: Glyphs) -> Line:
     """The names of the columns."""
-    words = ("SEALED", "ACCEPTED", "EVALUATED") if width >= WIDE else ("SEAL", "ACC", "EVAL")
-    parts = [
-        fit(name, cells, ellipsis=glyphs.ellipsis)
-        for name, cells in zip(view.names, columns.values, strict=True)
+    told = dict(view.counts)
+    words = [
+        f"{told.get(word, 0)} {head}" if width >= WIDE and view.at is not None else head
+        for head, word in zip(columns.heads, _VERDICTS, strict=True)
     ]
-    parts += [fit("BOX", columns.box), fit("STATE", _STATE), fit("TRY", 4)]
+    parts = [
+        _column(name, cells, glyphs.ellipsis) for name, cells in zip(view.names, columns.values, strict=False)
+    ]
+    parts += [fit("BOX", columns.box), fit("STATE", _STATE), fit("TRY", _TRY)]
     parts += [fit(word, cells) for word, cells in zip(words, columns.marks, strict=True)]
     return clip((("   " + "".join(parts), "dim"),), width - 1, glyphs.ellipsis)
 
@@ -84,12 +99,15 @@ def cell_line(one: CellView, columns: Columns, width: int, glyphs: Glyphs) -> Li
     dots = glyphs.ellipsis
     spans: list[Span] = [(f" {glyph} ", style)]
     spans += [
-        (_column(value, cells, dots), "") for value, cells in zip(one.values, columns.values, strict=True)
+        (_column(value, cells, dots), "") for value, cells in zip(one.values, columns.values, strict=False)
     ]
     spans += [
-        (_column(one.by or one.box, columns.box, dots), "accent" if one.by else "dim"),
+        (_column(one.by or one.box, columns.box, dots), "strong" if one.by else "dim"),
         (fit("?" if one.state == "unknown" else one.state, _STATE), style),
-        (fit("?" if one.attempt is None else str(one.attempt), 4), "" if one.attempt else "dim"),
+        (
+            fit("?" if one.attempt is None else str(one.attempt or glyphs.none), _TRY),
+            "" if one.attempt else "dim",
+        ),
     ]
     for word, cells in zip(_VERDICTS, columns.marks, strict=True):
         mark, look = _mark(getattr(one, word), glyphs)
@@ -123,17 +141,24 @@ def _mark(mark: bool | None, glyphs: Glyphs) -> Span:
 
 
 def counts_spans(view: MatrixView, glyphs: Glyphs, width: int) -> list[Span]:
-    """How many cells are in each state, worst first, then how many carry each verdict."""
+    """How many cells are in each state, worst first: in words where there is room, else by their glyphs."""
     told = dict(view.counts)
     words = sorted((word for word in told if word in WORST), key=lambda word: WORST[word])
-    words += [word for word in _VERDICTS if word in told]
     spans: list[Span] = []
     for word in words:
         spans += [
             (f" {glyphs.dot} " if spans else "", "dim"),
             (f"{told[word]} {word}", _STYLES.get(word, "")),
         ]
-    return list(clip(spans, max(0, width), glyphs.ellipsis))
+    if length(spans) <= width:
+        return spans
+    short: dict[str, tuple[int, str]] = {}
+    for word in words:
+        glyph, style = _state(word, glyphs)
+        count, before = short.get(glyph, (0, style))
+        short[glyph] = (count + told[word], before)
+    spans = [(f"{glyph}{count}  ", style) for glyph, (count, style) in short.items()]
+    return list(clip([*spans[:-1], (spans[-1][0].rstrip(), spans[-1][1])], max(0, width), glyphs.ellipsis))
 
 
 def arranged(cells: Sequence[CellView], order: str, keep: Callable[[str], bool]) -> list[CellView]:

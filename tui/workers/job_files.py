@@ -91,7 +91,8 @@ def needs(job: Job) -> str:
     if not gpu.count:
         return ""
     memory = f" of {gpu.memory / 1e9:.0f} GB" if gpu.memory else ""
-    return f"{gpu.count} × {gpu.model or 'any card'}{memory}"
+    model = f"{gpu.model} " if gpu.model else ""
+    return f"{gpu.count} {model}{'card' if gpu.count == 1 else 'cards'}{memory}"
 
 
 def _earlier(where: Paths) -> Iterator[Path]:

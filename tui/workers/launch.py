@@ -36,7 +36,7 @@ from tui.runs.job_file import read_job
 from tui.runs.launch import Answer
 from tui.workers.box import Dial
 from tui.workers.job_files import described, job_files, needs
-from tui.workers.launch_once import Looked, begin, look_first, plan_id, plan_lines, worked_out
+from tui.workers.launch_once import Looked, begin, look_around, look_first, plan_id, plan_lines, worked_out
 from tui.workers.line import line_of
 
 CHECK_S = 240.0
@@ -201,6 +201,7 @@ class Launching:
         await self._show(run=task.run_id)
         async with asyncio.timeout(CHECK_S), line_of(instance, self._dial) as line:
             looked = await look_first(task, await line())
+            looked = await look_around(line, looked, self._file.parent)
         consent = plan_id(looked)
         secrets, missing = _secrets(task)
         checks = (*missing, *(CheckView(safe(c.name, 20), c.verdict, c.said) for c in looked.checks))

@@ -104,8 +104,9 @@ class MatrixWatch:
         transport = self._transport(share.box)
         if transport is None:
             box = self._store.snapshot.box(share.box)
-            state = box.link.state.value if box is not None else "not in the fleet file"
-            raise Failure(f"{safe(share.box, 80)}: {state}.")
+            raise Failure(
+                f"The link to it: {box.link.state.value}." if box else "It is not in the fleet file."
+            )
         return await queue.read(transport, share.claims, share.folders)
 
     def _verdicts(self) -> dict[str, Verdicts]:
