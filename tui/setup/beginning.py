@@ -148,7 +148,11 @@ def make_key(path: Path) -> Path:
     """
     if path.exists():
         return path.with_name(f"{path.name}.pub")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"{path.parent} cannot be made ({error.strerror})."
+        raise Failure(what, means="No key was made.", do="Look what lies there.") from None
     comment = f"rgt@{os.uname().nodename}"
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)]
     try:
