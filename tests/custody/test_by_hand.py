@@ -16,6 +16,8 @@ from tui.box.transport import Completed, LinkLost, Script, Transport
 from tui.custody import by_hand, hold
 from tui.custody.by_hand import IN_BOX, Word, attest, begin, reminders, run_in_box
 from tui.custody.order import Before, Order
+from tui.fleet import profiles
+from tui.fleet.paths import shipped
 from tui.model.custody import Outcome, Verb, Writer
 from tui.platforms.control import NoControlPlane
 
@@ -189,4 +191,36 @@ async def test_only_known_commands_run_in_a_box_and_a_cut_link_is_told(
     assert await run_in_box(Cut(), "shutdown") == "the link ended with shutdown"
     with pytest.raises(KeyError):
         await run_in_box(LocalTransport(), "rm -rf /")
-    assert all("$" not in script.text for script in IN_BOX.values())
+    assert all(script.args == () and "$1" not in script.text for script in IN_BOX.values())
+
+
+@pytest.mark.parametrize(("platform", "product"), [("featurize", ""), ("matpool", "host")])
+async def test_what_a_profile_writes_is_what_is_run_and_never_on_this_computer(
+    platform: str, product: str, tmp_path: Path
+) -> None:
+    facts = profiles.load(shipped("profiles"), tmp_path).by_id[platform].facts
+    assert facts is not None
+    action = facts.action("destroy")
+    assert action is not None
+    calls = [way.call for way in action.ways if way.kind == "in-box"]
+    (call,) = calls
+    assert call in IN_BOX
+    assert "NAME" not in call
+    assert "the box runs on this computer" in await run_in_box(LocalTransport(), call)
+
+
+async def test_matpools_token_is_read_there_and_is_in_no_argument(tmp_path: Path) -> None:
+    """Against a process 1 and a tool of the test's own."""
+    tool = tmp_path / "matncli"
+    tool.write_text(f'#!/bin/sh\necho "$MATCLOUD_CANCELTOKEN|$*" >"{tmp_path}/ran"\n')
+    tool.chmod(0o755)
+    environ = tmp_path / "environ"
+    environ.write_bytes(b"A=1\0MATCLOUD_CANCELTOKEN=a b$(x)\0B=2\0")
+    (call,) = (key for key in IN_BOX if "matncli" in key)
+    text = IN_BOX[call].text.replace("/proc/1/environ", str(environ))
+    text = text.replace("/public/script/matncli", str(tool))
+    assert (await LocalTransport().run(Script(text))).exit == 0
+    told = (tmp_path / "ran").read_text().strip()
+    assert told == "a b$(x)|node cancel -url https://matpool.com/api/public/node"
+    environ.write_bytes(b"A=1\0")
+    assert (await LocalTransport().run(Script(text))).exit == 78

@@ -26,12 +26,28 @@ from tui.platforms.control import NoControlPlane
 Word = Literal["gone", "stopped", "there", "unsure"]
 """What the operator says the console shows."""
 
+# The node's own token lies in the environment of process 1. It becomes a variable, never an argument.
+_MATPOOL = r"""
+told=$(tr '\0' '\n' </proc/1/environ | sed -n 's/^MATCLOUD_CANCELTOKEN=//p' | head -n 1)
+[ -n "$told" ] || { echo 'process 1 has no MATCLOUD_CANCELTOKEN' >&2; exit 78; }
+MATCLOUD_CANCELTOKEN=$told
+export MATCLOUD_CANCELTOKEN
+exec /public/script/matncli node cancel -url https://matpool.com/api/public/node
+"""
+
 IN_BOX = {
     "shutdown": Script("exec shutdown", why="stop the box from inside"),
     "poweroff": Script("exec poweroff", why="stop the box from inside"),
     "sudo poweroff": Script("exec sudo -n poweroff", why="stop the box from inside"),
+    "featurize instance release": Script(
+        "exec featurize instance release", why="give the instance back from inside"
+    ),
+    'export $(tr "\\0" "\\n" </proc/1/environ | grep MATCLOUD_CANCELTOKEN) && '
+    "/public/script/matncli node cancel -url https://matpool.com/api/public/node": Script(
+        _MATPOOL, why="give the node back from inside"
+    ),
 }
-"""Commands of profiles that rgt runs itself. Others are shown, for the operator to type."""
+"""Commands of profiles, as they stand there, that rgt runs itself. Others are shown, to be typed by hand."""
 
 
 async def run_in_box(transport: Transport, command: str, timeout: float = 20.0) -> str:
