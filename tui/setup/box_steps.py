@@ -303,7 +303,8 @@ class Summary:
 
     async def ask(self, state: State, tools: Tools) -> Shown:
         about = [
-            f"{step}: {did.brief}{' (skipped)' if did.skipped else ''}" for step, did in state.done.items()
+            f"{step}: {f'skipped, {did.skipped}' if did.skipped else did.brief}"
+            for step, did in state.done.items()
         ]
         box = state.box or "the box"
         about.append(f"Next: rgt shows {box}; rgt launch job.toml --on {box}; rgt profiles {state.platform}")
