@@ -78,6 +78,7 @@ VERBS: dict[str, Verb] = {
     "gpu": Verb("gpu", "a box's cards over some seconds: clocks, brakes, errors, who holds their memory"),
     "mirrors": Verb("gpu", "the platform's mirrors: what to set, and whether they answer there"),
     "fetch": Verb("fetch", "download a file on a box; resumable, bounded, checked by its SHA-256"),
+    "leash": Verb("leash", "let a box stop itself at a date, disks kept, where its platform does that"),
     "gotchas": Verb("gotchas", "what is known about a trouble, found by plain words, English or Chinese"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),

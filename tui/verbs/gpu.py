@@ -89,7 +89,8 @@ async def _looks(box: Transport, seconds: float) -> list[Telemetry]:
 
     probe = Probe(box, clock=time.time)
     try:
-        ends, looks = time.monotonic() + seconds, []
+        looks: list[Telemetry] = []
+        ends = time.monotonic() + seconds
         while True:
             began = time.monotonic()
             looks.append(await probe.tick(ProbeRequest(), filesystems=not looks))

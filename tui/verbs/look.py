@@ -57,6 +57,7 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 
 
 async def _status(args: argparse.Namespace) -> int:
+    from tui.fleet import leash_notes
     from tui.fleet.account_report import account_lines
     from tui.fleet.paths import paths
     from tui.fleet.report import ends_elsewhere, exit_code, status_json, status_lines, status_table
@@ -73,7 +74,8 @@ async def _status(args: argparse.Namespace) -> int:
         told = status_lines if args.plain else status_table
         print("\n".join(told(snapshot, now)))
     if not args.json:
-        for line in (*account_lines(snapshot, now), *ends_elsewhere(snapshot)):
+        leashes = leash_notes.lines(paths(), now, (box.instance.name for box in snapshot.boxes))
+        for line in (*account_lines(snapshot, now), *ends_elsewhere(snapshot), *leashes):
             print(line)
     return max(exit_code(snapshot), Exit.ATTENTION) if problems else exit_code(snapshot)
 
