@@ -314,12 +314,12 @@ async def test_help_lists_this_view_and_only_what_exists() -> None:
         assert "Turn the sort order round." in text
         assert "forward PORT" in text
         assert "Wrap long lines." not in text
-    async with running(fleet(), read_only=True, key_overrides={"sort": ("S",)}) as (app, pilot):
+    async with running(fleet(), read_only=True, key_overrides={"sort": ("f7",)}) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         text = app.screen.query_one(Picker).text
         assert "forward PORT" not in text
-        assert re.search(r"^  S +Sort the roster", text, re.MULTILINE)
+        assert re.search(r"^  f7 +Sort the list", text, re.MULTILINE)
 
 
 async def test_command_line_completes_and_remembers() -> None:
