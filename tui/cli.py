@@ -72,6 +72,7 @@ VERBS: dict[str, Verb] = {
     "matrix": Verb("queue", "a queue's cells: what each box and the ledger say of each"),
     "resume": Verb("resume", "go on with a launched run: the identical plan, nothing else"),
     "drill": Verb("resume", "kill a run on purpose, start it again, and see whether it goes on"),
+    "cadence": Verb("cadence", "how long a run's saves take, and how often it should save"),
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),
     "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
     "template": Verb("template", "print code to copy: atomic checkpoints that always resume"),

@@ -13,6 +13,7 @@ import pytest
 from tests.real import need
 from tests.rig.tmpfs import tmpfs
 from tui.box.local import LocalTransport
+from tui.model.cadence import daly
 from tui.model.reading import known
 from tui.model.telemetry import Cpu, Gpu, Host, Memory, Telemetry
 from tui.model.text import SafeText, safe
@@ -26,7 +27,7 @@ from tui.setup.audit import (
     read,
     read_routes,
 )
-from tui.setup.budget import budget, daly
+from tui.setup.budget import budget
 
 CARD = Gpu(0, safe("NVIDIA A100-SXM4-80GB"), mem_total_mib=81920)
 SEEN = Telemetry(

@@ -70,5 +70,6 @@ def handbook(page: Page, reach: str) -> list[tuple[str, str]]:
         ("done when", safe(proofs, 400)),
         ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),
         ("checkpoints", safe(f"{page.folder}/{page.job.checkpoints or '(the job file names none)'}", 400)),
+        ("cadence", safe(f"rgt cadence {shlex.quote(page.run)}", 200)),
         ("made of", safe(f"code {page.code[:12]}, commit {(page.commit or 'none')[:12]}, {page.file}", 400)),
     ]

@@ -35,7 +35,7 @@ class Checkpoints:
         keep: how many of the newest stay. At least two: the newest may be one that a full disk cut short.
         every_s: seconds between two saves, by default RGT_CHECKPOINT_EVERY_S, else 900. The square root of
             2 × (seconds a save takes) × (seconds between two failures) loses the least time (Young 1974):
-            5 s a save and a kill a day make 930 s. Each save tells its time; `rgt handbook` works it out.
+            5 s a save and a kill a day make 930 s. Each save tells its time; `rgt cadence` works it out.
     """
 
     def __init__(self, folder: str | Path, keep: int = 3, every_s: float | None = None) -> None:
