@@ -170,7 +170,7 @@ class Watcher:
             with contextlib.suppress(LinkLost):
                 await self._task
 
-    async def until(self, holds: Callable[[], object], seconds: float = 10.0) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 30.0) -> None:
         deadline = time.monotonic() + seconds
         while not holds():
             assert self._task is not None
@@ -179,7 +179,7 @@ class Watcher:
             assert time.monotonic() < deadline, (self.lines[-5:], self.gaps, self.states[-3:])
             await asyncio.sleep(0.02)
 
-    async def seen(self, line: str, seconds: float = 10.0) -> None:
+    async def seen(self, line: str, seconds: float = 30.0) -> None:
         await self.until(lambda: line in self.lines[-5000:], seconds)
 
     async def _emit(self, batch: LogBatch) -> None:

@@ -303,7 +303,7 @@ async def test_the_link_is_lost_with_its_jump_host(sshd_factory: Callable[..., S
     endpoint = Endpoint(target.host, target.port, target.user, key=str(target.client_key), jump=("hop",))
     box = await desk.connector(jump.ssh_config("hop")).connect(Instance("box", "ssh", endpoint))
     jump.kill_sessions()
-    assert await asyncio.wait_for(box.wait_closed(), 3) is not None
+    assert await asyncio.wait_for(box.wait_closed(), 20) is not None
     await box.close()
 
 
@@ -401,7 +401,7 @@ async def test_a_server_that_never_speaks(desk: Desk, keyed: Callable[[Instance]
     began = time.monotonic()
     async with tcp_server(lambda r, w: None) as box:
         failure = await failing(desk, keyed(box))
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10
     assert (failure.state, failure.retry, failure.code) == (LinkState.UNREACHABLE, True, "login-timeout")
 
 

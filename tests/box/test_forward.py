@@ -55,7 +55,7 @@ async def test_what_stands_in_the_way_is_said(sshd: Sshd, tmp_path: Path) -> Non
     with pytest.raises(Failure, match="no pair of ports"):
         await box.forward_local(0)
     sshd.kill_sessions()
-    await asyncio.wait_for(box.wait_closed(), 2)
+    await asyncio.wait_for(box.wait_closed(), 20)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", forward.local_port)
     with pytest.raises(LinkLost):

@@ -266,7 +266,7 @@ async def test_ten_gigabytes_open_at_their_end(tmp_path: Path, shell: str) -> No
     began = time.monotonic()
     async with watch:
         await watch.seen(f"{4999:020d} " + "x" * 80)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert 2000 <= len(watch.lines) <= 3000
         assert len({len(line) for line in watch.lines}) == 1, "begins with a whole line"
 
@@ -298,7 +298,7 @@ async def test_nothing_is_left_on_the_box(tmp_path: Path, shell: str) -> None:
         process = box.channels[-1].process
         assert process.stdin is not None
         process.stdin.close()  # what the box sees when its client is gone
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             assert await process.wait() == 0
         write(log, "two")
         await watch.seen("two")  # the link stands, so the reader is started again

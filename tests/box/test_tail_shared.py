@@ -114,7 +114,7 @@ async def test_who_leaves_lets_go_of_the_file_and_disturbs_nobody(home: Path, tm
             await leaves.seen("one")
             held = Path(f"/proc/{box.channels[0].process.pid}/fd")
             assert str(home / "leaves.log") in _targets(held)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while str(home / "leaves.log") in _targets(held):
                 await asyncio.sleep(0.05)
         write(home / "stays.log", "two")

@@ -75,7 +75,7 @@ async def test_a_closed_follower_leaves_nothing(sshd: Sshd, tmp_path: Path) -> N
     async with Watcher(box, "~/train.log", tmp_path / "spool") as watch:
         await watch.seen("one")
         assert len(sshd.processes()) > before
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while len(sshd.processes()) > before:
             await asyncio.sleep(0.05)
     assert (await box.run(Script("echo alive"))).stdout == b"alive\n"

@@ -186,9 +186,9 @@ def test_a_packed_archive_is_as_good_as_a_stored_one(tmp_path: Path) -> None:
 def test_a_bomb_is_not_expanded(tmp_path: Path) -> None:
     pickled = state({"w": tensor("0", (25_000_000,))})
     raw = torch_zip(pickled, {"0": bytes(100_000_000)}, method=zipfile.ZIP_DEFLATED)
-    began = time.monotonic()
+    began = time.process_time()
     assert verdict_on(tmp_path, "m.pt", raw).code == "suspicious-zip-bomb"
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_hundred_thousand_members_are_not_read(tmp_path: Path) -> None:
@@ -206,9 +206,9 @@ def test_a_hundred_thousand_members_are_not_read(tmp_path: Path) -> None:
         + locator
         + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0, 0, 0)
     )
-    began = time.monotonic()
+    began = time.process_time()
     assert verdict_on(tmp_path, "m.pt", raw).code == "suspicious-too-many-parts"
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 HOSTILE = {

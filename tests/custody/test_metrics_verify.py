@@ -218,7 +218,7 @@ def test_it_stops_when_told(tmp_path: Path) -> None:
     write_metrics(tmp_path, accuracy="0.900")
     began = time.monotonic()
     assert verify_metrics(tmp_path, stop=lambda: True).outcome == "incomplete"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

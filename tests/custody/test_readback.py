@@ -391,7 +391,7 @@ async def test_store_stale_over_webdav(tmp_path: Path) -> None:
             config.read_text() + f"\n[dav]\ntype = webdav\nurl = http://127.0.0.1:{port}\nvendor = other\n"
         )
         try:
-            for _ in range(100):
+            for _ in range(400):
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break

@@ -303,7 +303,7 @@ async def test_destroy_ends_what_runs_on_that_box_alone_and_deletes_its_folder(
 
 async def patient_login(server: BoxServer, key: asyncssh.SSHKey) -> asyncssh.SSHClientConnection:
     """Log in as soon as the box lets anybody in again."""
-    for _ in range(100):
+    for _ in range(600):
         try:
             return await login(server, key)
         except (OSError, asyncssh.Error):

@@ -91,7 +91,7 @@ async def test_it_goes_on_when_every_connection_is_gone(box: Sshd, tmp_path: Pat
     (run / "go").touch()
     async with dialled(box, tmp_path) as dial:
         transport = await dial()
-        for _ in range(100):
+        for _ in range(300):
             truth = await look(transport, str(run))
             if truth.state == "finished":
                 break

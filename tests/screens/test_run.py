@@ -55,7 +55,7 @@ async def opened(
 
 async def ready(app: RgtApp, pilot: Pilot[int]) -> None:
     """Wait for the fleet view, which comes after the first frame."""
-    for _ in range(200):
+    for _ in range(1000):
         if isinstance(app.screen, FleetScreen):
             return
         await pilot.pause(0.02)

@@ -108,12 +108,12 @@ def test_a_copy_goes_down_the_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_hung_tool_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    tool(tmp_path, "xclip", "exec sleep 20")
+    tool(tmp_path, "xclip", "exec sleep 300")
     began = time.monotonic()
     said = terminal.copy(
         "x", environ={"DISPLAY": ":9", "TERM": "linux"}, folder=tmp_path, has=lambda n: n == "xclip"
     )
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 60
     assert "copied.txt" in said
 
 

@@ -37,14 +37,14 @@ async def test_an_edited_file_is_taken_once_and_a_bad_one_is_told(
         assert app.taken == []  # also without the folder
         own.mkdir()
         (own / "mine.toml").write_text('base = "dark"\n[colours]\naccent = "#ff00ff"\n')
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             while not app.taken:
                 await asyncio.sleep(0.01)
         assert app.taken[0]["mine"].accent == "#ff00ff"
         await asyncio.sleep(0.1)
         assert len(app.taken) == 1
         (own / "mine.toml").write_text('base = "dark"\n[colours]\naccent = "pink"\n')
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             while not app.said:
                 await asyncio.sleep(0.01)
         assert app.said[0].startswith("themes/mine.toml:3: accent")

@@ -28,7 +28,7 @@ async def settle(pilot: Pilot[None]) -> None:
     """Let the view look at everything and draw it."""
     view = pilot.app.query_one(LogView)
     view.changed()
-    for _ in range(200):
+    for _ in range(1000):
         await pilot.pause(0.01)
         if view.reader is None or view.reader.work(0):
             break

@@ -67,7 +67,7 @@ class Rig:
         return self.setup._view
 
     async def settled(self) -> None:
-        for _ in range(200):
+        for _ in range(2000):
             work = self.setup._work
             if work is None or work.done():
                 return
