@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
 from typing import Literal
 
 from tui.box.transport import Script, Transport
@@ -34,11 +35,21 @@ boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) ||
   boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null) || boot='?'
 here=$(uname -n)
 ticks() { s=$(cat "/proc/$1/stat" 2>/dev/null) || return; set -- ${s##*) }; [ "$1" = Z ] || echo "${20}"; }
+jobs='' asked=''
+if command -v squeue >/dev/null 2>&1; then
+  jobs=$(squeue -h -t all -u "$(id -un)" -o '%A %T' 2>/dev/null) && asked=1
+fi
 lives() {
   [ -r "$1" ] || { echo none; return; }
-  p='' t='' b='' h=''
-  read -r p t b h rest <"$1"
-  if [ "$h" != "$here" ]; then echo "$h"
+  p='' t='' b='' h='' job=''
+  read -r p t b h job <"$1"
+  if [ "$h" != "$here" ] && [ -n "$job" ] && [ -n "$asked" ]; then
+    case $(printf '%s\n' "$jobs" | sed -n "s/^${job%%[!0-9]*} //p") in
+      '' | CANCELLED | COMPLETED | FAILED | TIMEOUT | NODE_FAIL) echo gone ;;
+      OUT_OF_MEMORY | DEADLINE | BOOT_FAIL) echo gone ;;
+      *) echo alive ;;
+    esac
+  elif [ "$h" != "$here" ]; then echo "$h"
   elif [ "$b" = "$boot" ] && [ "$(ticks "$p")" = "$t" ]; then echo alive
   else echo gone; fi
 }
@@ -87,18 +98,25 @@ def worker_name() -> str:
     return f"{RGT}/queue-{hashlib.sha256(worker()).hexdigest()[:16]}.sh"
 
 
-async def lay_down(transport: Transport, queue: str, folders: Mapping[str, str], claims: str) -> None:
+async def lay_down(
+    transport: Transport,
+    queue: str,
+    folders: Mapping[str, str],
+    claims: str,
+    more: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
     """Bring a queue's list and its worker, which `tui.runs.detach.start` starts.
 
     Args:
         folders: each cell's run folder by its name, in order.
         claims: folder that all boxes share which have a part of this queue, or one of the box's own.
+        more: further files, for a scheduler that takes the worker's place.
 
     Raises:
         Failure: the box could not take it. LinkLost, TimeoutError: ask again.
     """
     body = "".join(f"{name} {folder}\n" for name, folder in folders.items()).encode()
-    files = {"cells": body, "claims-at": f"{claims}\n".encode(), worker_name(): worker()}
+    files = {"cells": body, "claims-at": f"{claims}\n".encode(), worker_name(): worker(), **more}
     done = await transport.run(
         Script(_LAY_DOWN, (queue,), why="lay down the queue"), stdin=tar_of(files), timeout=120
     )

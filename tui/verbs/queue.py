@@ -148,9 +148,19 @@ async def _laid_down(
 async def _resolved(args: argparse.Namespace, line: Line, task: Errand) -> tuple[Errand, str]:
     """The errand with the folder as the box resolves it, and the box's home. Raises Failure: it must stop."""
     from tui.runs.preflight import ask_box, checks
+    from tui.workers.launch_once import look_first
     from tui.workers.once import take
 
     box = await line()
+    if task.how == "sbatch":
+        looked = await look_first(task, box)
+        _say(
+            args,
+            (f"  {one.verdict:<8} {one.name}: {one.said}" for one in looked.checks if one.verdict != "ok"),
+        )
+        if looked.stopped:
+            raise Failure(f"{task.instance.name}: {looked.checks[0].said}", means="Nothing was started.")
+        return looked.task, looked.home
     facts = await ask_box(box, task.run, task.inputs())
     telemetry = await take(box, task.instance.mounts, (), time.time)
     found = checks(task.job, facts, telemetry, None)
@@ -209,23 +219,26 @@ async def _cells_down(
 async def _start(
     args: argparse.Namespace, where: Paths, name: str, tasks: Mapping[str, Errand], shares: Sequence[Share]
 ) -> dict[str, bool]:
-    """Start each box's worker; one that is alive already goes on with the longer list by itself."""
+    """Start each box's worker; one that is alive already goes on with the longer list by itself.
+
+    On a cluster it is an array of its scheduler's, a task a cell.
+    """
     from tui.runs import queue
     from tui.runs.detach import start
+    from tui.runs.scheduler import batch_files, words
     from tui.verbs.line import line_to
 
     started = {}
     for share in shares:
         task = tasks[share.box]
         folder = f"{share.root}/queue/{name}/{share.box}"
-        how = "nohup" if task.values.get("DETACH") == "nohup" else "tmux"
         session = f"rgt-{name}-{share.box}".replace(".", "_").replace(":", "_")
         async with line_to(task.instance, where) as line:
-            await queue.lay_down(await line(), folder, share.folders, share.claims)
+            array = words(task.job, tasks=len(share.folders), at_once=task.job.slurm.at_once)
+            more = batch_files(array) if task.how == "sbatch" else {}
+            await queue.lay_down(await line(), folder, share.folders, share.claims, more)
             try:
-                await start(
-                    await line(), folder, queue.worker_name(), session, "tmux" if how == "tmux" else "nohup"
-                )
+                await start(await line(), folder, queue.worker_name(), session, task.how)
                 started[share.box] = True
             except Failure as failure:
                 _say(args, [failure.line])
