@@ -13,7 +13,14 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Input
 
-from tests.fixtures import fleet_fixture, run_fixture, setup_fixture, teardown_fixture, triage_fixture
+from tests.fixtures import (
+    fleet_fixture,
+    launch_fixture,
+    run_fixture,
+    setup_fixture,
+    teardown_fixture,
+    triage_fixture,
+)
 from tests.screenshots import svg
 from tui.app import RgtApp
 from tui.fleet import themes
@@ -100,6 +107,31 @@ def measured_store() -> Store:
     return _held(setup_fixture.fleet(setup_fixture.MEASURED))
 
 
+def planned_store() -> Store:
+    """A launch whose plan waits for the operator's word."""
+    return _held(launch_fixture.fleet(launch_fixture.PLANNED))
+
+
+def stepped_store() -> Store:
+    """A launch of which the first step was seen."""
+    return _held(launch_fixture.fleet(launch_fixture.STEPPED))
+
+
+def refused_store() -> Store:
+    """A launch that the preflight stops."""
+    return _held(launch_fixture.fleet(launch_fixture.STOPPED))
+
+
+def queue_store() -> Store:
+    """A queue of 48 cells, one of its boxes silent."""
+    return _held(launch_fixture.queued())
+
+
+def handbook_store() -> Store:
+    """The page of a run that rgt launched."""
+    return _held(launch_fixture.kept(launch_fixture.LAUNCHED))
+
+
 def _held(snapshot: FleetSnapshot) -> Store:
     store = Store(clock=lambda: fleet_fixture.NOW)
     store._snapshot = snapshot
@@ -169,6 +201,21 @@ PICTURES = (
     ),
     Picture(
         "setup-audit", "What a new box was found to have", (100, 34), measured_store, ("S", "escape", "k")
+    ),
+    Picture(
+        "launch-120x40", "A launch: the plan, before the word to start", (120, 40), planned_store, ("L",)
+    ),
+    Picture(
+        "launch-80x24", "A launch that answered: the first step was seen", (80, 24), stepped_store, ("L",)
+    ),
+    Picture("launch-60x15", "A launch that the preflight stops", (60, 15), refused_store, ("L",)),
+    Picture("matrix-100x30", "The cells of a queue", (100, 30), queue_store, ("m", *("j",) * 4)),
+    Picture(
+        "handbook-100x30",
+        "How a run is found again by somebody who knows nothing of it",
+        (100, 30),
+        handbook_store,
+        (("handbook", "sweep-a.seed3"), *("j",) * 5),
     ),
     Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
     Picture(
