@@ -284,6 +284,8 @@ def _uid(told: dict[str, Any]) -> str | None:
 def _why_not(name: str, said: str) -> Failure:
     """Why kubectl reached no process, from its own words."""
     last = safe(said.strip().split("\n")[-1], 300)
+    if re.search(r'\(NotFound\): namespaces? "', said):
+        return unreachable(f"{name}: {last}.", do="Check the context: is it this cluster?", retry=False)
     if _NOT_FOUND.search(said):
         return unreachable(
             f"{name}: {last}.",

@@ -180,6 +180,8 @@ class Kubernetes:
 def _refuse(said: str, *, verb: bool) -> NoReturn:
     """What kubectl's words amount to. Anything but a plain NotFound leaves the machine where it was."""
     last = safe(said.strip().split("\n")[-1], 300)
+    if re.search(r'\(NotFound\): namespaces? "', said):  # kubectl looks for it when it finds no pod
+        raise NoAnswer(f"The cluster says: {last}. Is it the right context?")
     if re.search(r"\(NotFound\)", said):
         raise NoSuchMachine(f"The cluster says: {last}", code="no-such-machine")
     if re.search(r"\(Forbidden\)|\(Unauthorized\)|must be logged in|is forbidden", said):
