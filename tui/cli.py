@@ -71,6 +71,7 @@ VERBS: dict[str, Verb] = {
     "queue": Verb("queue", "run every cell of a job's matrix, split over boxes"),
     "matrix": Verb("queue", "a queue's cells: what each box and the ledger say of each"),
     "resume": Verb("resume", "go on with a launched run: the identical plan, nothing else"),
+    "relaunch": Verb("relaunch", "go on with a run on another box, from its durable checkpoints"),
     "drill": Verb("resume", "kill a run on purpose, start it again, and see whether it goes on"),
     "cadence": Verb("cadence", "how long a run's saves take, and how often it should save"),
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),

@@ -1,6 +1,7 @@
 """The book of launched runs on this computer: which box and folder each has, and what it was made of.
 
-A page is written before a run is started and never changed: after any crash it is known where to look.
+A page is written before a run is started and never changed, unless the run goes on on another box: after any
+crash it is known where to look.
 """
 
 from __future__ import annotations
@@ -75,6 +76,34 @@ class Book:
                 Path(name).unlink()
         except FileExistsError:
             return
+        except OSError as error:
+            raise Failure(
+                f"The page of {safe(page.run, 100)} could not be stored ({error.strerror}).",
+                means="Nothing was started.",
+                do=f"Look at {self.folder}.",
+                code="book-unwritten",
+            ) from None
+
+    def move(self, page: Page) -> None:
+        """Keep another page for a run that goes on elsewhere; the one before stays, below ``before``.
+
+        Raises:
+            Failure: it could not be stored; the page is as it was.
+        """
+        target = self._file(page.run)
+        before = self.folder / "before"
+        try:
+            before.mkdir(parents=True, exist_ok=True, mode=0o700)
+            number = 1
+            while (kept := before / f"{target.stem}--{number}.json").exists():
+                number += 1
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".page-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(page.model_dump_json(indent=1))
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(target, kept)
+            Path(name).replace(target)
         except OSError as error:
             raise Failure(
                 f"The page of {safe(page.run, 100)} could not be stored ({error.strerror}).",

@@ -22,7 +22,8 @@ PROBE_BYTES = 256 << 20
 
 _SAVED = re.compile(rb"checkpoint saved: step (\d+), (\d+) bytes in (\d+(?:\.\d+)?) s")
 
-# $1 the run's folder, $2 its log, $3 glob of its checkpoints or nothing. Files: ``mtime bytes``, newest first.
+# $1 the run's folder, $2 its log, $3 glob of its checkpoints or nothing. Files: ``mtime bytes``, newest
+# first.
 _LOOK = r"""
 cd -- "$1" || exit 3
 grep -a 'checkpoint saved: step ' -- "$2" 2>/dev/null | tail -n 50 | cut -c 1-200

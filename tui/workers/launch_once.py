@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def worked_out(
 async def look_first(task: Errand, box: Transport) -> Looked:
     """Look at everything on the box. Raises Failure, LinkLost, SessionsExhausted, TimeoutError."""
     facts = await ask_box(box, task.run, task.inputs())
-    if task.how == "sbatch":
+    if task.scheduled:
         return await _look_at_cluster(task, box, facts)
     telemetry = await take(box, task.instance.mounts, (), time.time)
     torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
@@ -86,7 +86,7 @@ async def look_first(task: Errand, box: Transport) -> Looked:
 async def _look_at_cluster(task: Errand, box: Transport, facts: BoxFacts) -> Looked:
     """A login node's cards, memory and torch are not the job's, so its disk and tools are looked at."""
     home = await home_of(box)
-    found = [*checks(task.job, facts, None, None), await schedulable(box, task.job)]
+    found = [*checks(task.job, facts, None, None), await schedulable(box, task)]
     found = [one for one in found if one.name != "detach"]
     return Looked(task.at(facts.run), tuple(in_order(found)), home, facts.taken is not None)
 
@@ -112,7 +112,7 @@ async def look_around(line: Line, looked: Looked, base: Path, *, hashed: bool = 
     found = [*await asyncio.to_thread(here, task.job, base), *await mirrored(task.job)]
     if hashed:
         found += await sums(await line(), task.job, task.inputs())
-    if not looked.taken and task.how != "sbatch":
+    if not looked.taken and not task.scheduled:
         found.append(await outlives(await line(), task.how, again))
     return replace(looked, checks=tuple(in_order((*looked.checks, *found))))
 
@@ -149,13 +149,20 @@ async def bring(box: Transport, task: Errand, told: Told) -> Pushed:
 
 
 async def begin(
-    line: Dial, looked: Looked, file: Path, where: Paths, secrets: Mapping[str, str], told: Told
+    line: Dial,
+    looked: Looked,
+    file: Path,
+    where: Paths,
+    secrets: Mapping[str, str],
+    told: Told,
+    more: Callable[[Transport], Awaitable[None]] | None = None,
 ) -> Answer:
     """Write the run's page, start it, leave a receipt of what came of it, and have it watched.
 
     Args:
         file: the job file, for the page.
         secrets: values by name; they go by stdin.
+        more: brings what the run needs besides, before it is started; may be asked again.
 
     Raises:
         Failure: nothing was started, or nobody knows; it says which.
@@ -171,6 +178,8 @@ async def begin(
     async def brought(box: Transport) -> None:
         await bring(box, task, told)
         await _copy(box, looked, secrets)
+        if more is not None:
+            await more(box)
 
     answer = await launch(line, what, bring=brought, told=told)
     _receipt(where, task, answer, plan)
@@ -197,7 +206,7 @@ def _watch(where: Paths, task: Errand, answer: Answer) -> None:
             return
         fleet.remove_run(task.run_id)
     job = answer.truth.job or (answer.started.job if answer.started else None)
-    fleet.add_run(task.spec(answer.truth.start, tmux=tmux, job=job if task.how == "sbatch" else None))
+    fleet.add_run(task.spec(answer.truth.start, tmux=tmux, job=job if task.scheduled else None))
 
 
 def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:

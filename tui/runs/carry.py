@@ -1,0 +1,177 @@
+"""Takes checkpoints from a durable copy on this computer into a run's folder on another box.
+
+Each file arrives in pieces beside its name, is hashed there, and gets the name only when it is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.box.transport import LinkLost, Script, Transport
+from tui.model.failure import Exit, Failure
+from tui.model.text import SafeText, amount, safe
+
+PIECE = 8 << 20
+KEEP = 2
+"""How many of the newest go over: the newest may be one that does not load."""
+_TRIES = 6
+
+# $1 the run's folder, $2 path below it, $3 where the piece begins. The piece comes in; how much is there goes
+# out.
+_PIECE = r"""
+umask 022
+cd -- "$1" || exit 3
+case $2 in */*) mkdir -p -- "${2%/*}" || exit 4 ;; esac
+part=$2.carried
+have=$(wc -c <"$part" 2>/dev/null || echo 0)
+[ "$have" -eq "$3" ] && cat >>"$part"
+wc -c <"$part"
+"""
+
+# $1 the run's folder, $2 path below it. How much is there: of the part, or ``whole`` and the file's hash.
+_HAVE = r"""
+cd -- "$1" || exit 3
+sum() {
+  if command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"
+  elif command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r <"$1"
+  else shasum -a 256 <"$1"; fi | cut -c 1-64
+}
+if [ -f "$2" ]; then echo "whole $(sum "$2")"
+elif [ -f "$2.carried" ]; then echo "part $(wc -c <"$2.carried")"
+else echo 'part 0'; fi
+"""
+
+# $1 the run's folder, $2 path below it, $3 its hash. Gives the part its name, or takes it away.
+_NAME = r"""
+cd -- "$1" || exit 3
+part=$2.carried
+if command -v sha256sum >/dev/null 2>&1; then h=$(sha256sum <"$part")
+elif command -v openssl >/dev/null 2>&1; then h=$(openssl dgst -sha256 -r <"$part")
+else h=$(shasum -a 256 <"$part"); fi
+[ "$(echo "$h" | cut -c 1-64)" = "$3" ] || { rm -f -- "$part"; exit 7; }
+[ ! -e "$2" ] || exit 9
+sync
+mv -- "$part" "$2"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One file to take along. `path` is below the run's folder."""
+
+    path: str
+    here: Path
+    bytes: int
+    sha256: str
+
+
+def newest(folder: Path, pattern: str, keep: int = KEEP) -> tuple[Carried, ...]:
+    """The newest checkpoints of a durable copy, hashed.
+
+    The order is that of the last number in their names, where every name has one, else that of their times,
+    which a copy need not have kept.
+
+    Args:
+        folder: the copy: of the run's folder, or of the folder its checkpoints are in.
+        pattern: glob of the checkpoints below the run's folder.
+
+    Raises:
+        Failure: there is none, or one cannot be read.
+    """
+    found = [path for path in folder.glob(pattern) if path.is_file()]
+    below = pattern.rpartition("/")[0]
+    if not found:
+        found = [path for path in folder.glob(pattern.rpartition("/")[2]) if path.is_file()]
+        names = {path: f"{below}/{path.name}" if below else path.name for path in found}
+    else:
+        names = {path: path.relative_to(folder).as_posix() for path in found}
+    if not found:
+        raise Failure(
+            f"No file in {safe(str(folder), 200)} is a checkpoint as the job has them, {safe(pattern, 100)}.",
+            means="It would begin at step 0; nothing was started.",
+            do="Give the folder of the durable copy with --from, or --from-scratch.",
+            exit=Exit.USAGE,
+            code="no-checkpoint",
+        )
+    return tuple(_carried(path, names[path]) for path in _in_order(found)[:keep])
+
+
+async def carry(
+    dial: Callable[[], Awaitable[Transport]],
+    run: str,
+    files: Sequence[Carried],
+    told: Callable[[SafeText], None] = lambda _line: None,
+) -> None:
+    """Bring files into a run's folder; the same call goes on after a cut. Nothing is ever written over.
+
+    Raises:
+        Failure: another file lies there, or it could not be written. LinkLost, TimeoutError: ask again.
+    """
+    for one in files:
+        await _one(dial, run, one)
+        told(safe(f"checkpoint: {one.path}, {amount(one.bytes)}, the same there", 300))
+
+
+async def _one(dial: Callable[[], Awaitable[Transport]], run: str, one: Carried) -> None:
+    for left in range(_TRIES, 0, -1):
+        try:
+            await _brought(await dial(), run, one)
+            return
+        except (LinkLost, TimeoutError):
+            if left == 1:
+                raise
+            await asyncio.sleep(1.0)
+
+
+async def _brought(box: Transport, run: str, one: Carried) -> None:
+    have = await box.run(Script(_HAVE, (run, one.path), why="is the checkpoint there?"), timeout=1800)
+    kind, _, value = have.stdout.decode("ascii", "replace").strip().partition(" ")
+    if kind == "whole":
+        if value == one.sha256:
+            return
+        raise _refused(one, "another file of this name lies there")
+    at = int(value) if kind == "part" and value.strip().isdecimal() else 0
+    with one.here.open("rb") as file:
+        file.seek(min(at, one.bytes))
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            words = (run, one.path, str(at))
+            script = Script(_PIECE, words, why="bring a checkpoint")
+            done = await box.run(script, stdin=piece, timeout=60 + len(piece) / 50_000)
+            if done.stdout.strip() != str(at + len(piece)).encode():
+                said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+                raise _refused(one, said or "it did not take it")
+            at += len(piece)
+    script = Script(_NAME, (run, one.path, one.sha256), why="is the checkpoint the same?")
+    done = await box.run(script, timeout=1800)
+    if done.exit != 0:
+        raise _refused(one, "what arrived is another file" if done.exit == 7 else f"status {done.exit}")
+
+
+def _refused(one: Carried, why: str) -> Failure:
+    return Failure(
+        f"{safe(one.path, 200)} could not be brought to the box: {safe(why, 200)}.",
+        means="The run was not started.",
+        do="Look at the run's folder there; the same command goes on.",
+        code="carry-refused",
+    )
+
+
+def _carried(path: Path, name: str) -> Carried:
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Carried(name, path, path.stat().st_size, digest)
+    except OSError as error:
+        raise Failure(f"{safe(str(path), 200)} cannot be read ({error.strerror}).") from None
+
+
+def _in_order(found: Sequence[Path]) -> list[Path]:
+    numbers = {path: re.findall(r"\d+", path.name) for path in found}
+    if all(numbers.values()):
+        return sorted(found, key=lambda path: (int(numbers[path][-1]), path.name), reverse=True)
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
