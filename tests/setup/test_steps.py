@@ -328,3 +328,36 @@ async def test_a_shared_disk_is_tried_on_another_box(tools: Tools, tmp_path: Pat
     assert list(here.iterdir()) == []
     gone = shared.model_copy(update={"tiers": [tier.model_copy(update={"paths": ["/no/such"]})]})
     assert [one.verdict for one in await seen_elsewhere(Local(), mine, gone, asking)] == ["unknown"]
+
+
+@pytest.mark.parametrize("platform", ["runpod", "vastai", "lambda"])
+async def test_what_was_rented_is_waited_for_and_sent_once(tools: Tools, platform: str) -> None:
+    with served(platform) as rig:
+        spec = AccountSpec(platform, platform)
+        asking = replace(tools, account=lambda _p: Account(spec, rig.plane(), "the environment"))
+        here = at(platform, credentials={"api": "yes"})
+        step = Rent(look_s=0.01, patience_s=3.0)
+        shown = await step.ask(here, asking)
+        assert shown.asked is not None
+        offer = next(option for option in shown.asked.options if option.id != HAVE)
+        came = await step.take(here, asking, offer.id, Heard())
+        came = await step.take(here, asking, "sweep-train", Heard())
+        while isinstance(came, Shown) and came.asked is not None and not came.asked.word:
+            more = "ssh_key=mine image=pytorch/pytorch:2.4.0 disk_gb=50 region=us-east-1"
+            came = await step.take(here, asking, more, Heard())
+        before = len(rig.world.log)
+
+        def starts(_line: SafeText) -> None:
+            """The machine comes up after it was seen starting."""
+            for box in list(rig.world.boxes.values()):
+                if box.state == "starting":
+                    rig.world.boxes[box.id] = replace(box, state="running")
+
+        did = await step.take(here, asking, "rent", starts)
+        assert isinstance(did, Did)
+        assert did.data["by"] == "api"
+        assert did.data["login"].startswith("ssh -p ")
+        asked_for = [
+            one for one in rig.world.log[before:] if one.method in ("POST", "PUT") and one.status < 300
+        ]
+        assert len(asked_for) == 1

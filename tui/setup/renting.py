@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -189,9 +190,9 @@ class Rent:
 
     async def _up(self, plane: Provider, id_: str | None, wish: Wish, tell: Tell) -> Machine:
         """Wait until it runs and tells where. Raises Failure, which says that it may bill."""
-        left = self.patience_s
+        ends = time.monotonic() + self.patience_s
         last = "nothing was seen of it"
-        while left > 0:
+        while time.monotonic() < ends:
             try:
                 found = await _look(plane, id_, wish.name)
             except ControlError as error:
@@ -202,7 +203,6 @@ class Rent:
                 if found.state == "running" and found.endpoint is not None:
                     return found
             await asyncio.sleep(self.look_s)
-            left -= self.look_s
         raise Failure(
             f"{id_ or wish.name} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
             means="It may exist and bill.",
