@@ -20,10 +20,11 @@ from tui.box.session import SshTransport
 from tui.box.transport import Transport
 from tui.model.failure import Failure
 from tui.model.job import Job
+from tui.model.text import safe
 from tui.runs.detach import How, RunExists
-from tui.runs.launch import Launch, launch
+from tui.runs.launch import PATIENCE_S, Launch, _kind, launch
 from tui.runs.plan_files import Where, plan_files
-from tui.runs.truth import look
+from tui.runs.truth import Truth, look
 
 STEPS = 'n=0; while [ $n -lt 100 ]; do n=$((n+1)); echo "step $n/100 loss: 0.$n"; sleep 0.2; done'
 Dial = Callable[[], Awaitable[Transport]]
@@ -145,3 +146,12 @@ async def test_job_double_a_link_cut_anywhere_never_starts_it_twice(
     assert answer.kind == "first-step"
     assert (run / "begun").read_text() == "begun\n"
     assert [one.name for one in (run / ".rgt" / "attempts").iterdir()] == ["1"]
+
+
+def test_the_end_of_an_older_attempt_is_no_end_of_the_new_one() -> None:
+    """A detached wrapper takes a moment to claim its attempt; what is read meanwhile is the older one's end."""
+    old = Truth("failed", safe("The job ended with status 1."), attempt=1)
+    assert _kind(old, None, 0.5, after=1) is None
+    assert _kind(replace(old, attempt=2), None, 0.5, after=1) == "dead"
+    assert _kind(old, None, 3 * PATIENCE_S, after=1) == "dead"
+    assert _kind(old, None, 0.5) == "dead"

@@ -126,7 +126,7 @@ async def _start_once(watch: _Watch, what: Launch) -> Started | None:
         if before.state in ("running", "pending"):
             return None
         try:
-            await watch.skip_old_log()
+            await watch.skip_old(before.attempt)
             return await start(await watch.box(), what.run, wrapper_name(), what.session, what.how)
         except (LinkLost, TimeoutError):
             watch.lost()
@@ -161,6 +161,7 @@ class _Watch:
         self._clock = clock
         self._box: Transport | None = None
         self._from = 0
+        self._after = 0
 
     async def box(self) -> Transport:
         if self._box is None:
@@ -192,7 +193,7 @@ class _Watch:
             except (LinkLost, TimeoutError):
                 self.lost()
                 progress, last = None, ()
-            kind = _kind(truth, progress, self._clock() - began)
+            kind = _kind(truth, progress, self._clock() - began, self._after)
             if kind is not None or self._clock() >= self._ends:
                 why = truth.why if kind in (None, "dead", "unknown", "pending") else _WHY[kind]
                 if kind == "first-step" and progress is not None:
@@ -200,8 +201,9 @@ class _Watch:
                 return Answer(kind or _late(truth), why, truth, progress, last, started)
             await asyncio.sleep(min(1.0, max(0.0, self._ends - self._clock())))
 
-    async def skip_old_log(self) -> None:
+    async def skip_old(self, attempt: int) -> None:
         """What an earlier attempt wrote is no sign of this one. Raises LinkLost, TimeoutError."""
+        self._after = attempt
         self._from = (await self._log_end(1 << 62))[0]
 
     async def _log(self) -> tuple[Progress | None, tuple[LogText, ...]]:
@@ -228,8 +230,14 @@ def first_step(progress: Progress) -> SafeText:
     return _WHY["first-step"]
 
 
-def _kind(truth: Truth, progress: Progress | None, waited_s: float) -> Kind | None:
-    """What can be said already; None: look again."""
+def _kind(truth: Truth, progress: Progress | None, waited_s: float, after: int = 0) -> Kind | None:
+    """What can be said already; None: look again.
+
+    Args:
+        after: the attempt before this one, whose end is no end of this one, which may not have begun yet.
+    """
+    if after and truth.attempt <= after and waited_s <= 2 * PATIENCE_S:
+        return None
     if truth.state == "finished":
         return "finished"
     if truth.state in ("failed", "stopped", "lost"):
