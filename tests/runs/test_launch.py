@@ -149,7 +149,7 @@ async def test_job_double_a_link_cut_anywhere_never_starts_it_twice(
 
 
 def test_the_end_of_an_older_attempt_is_no_end_of_the_new_one() -> None:
-    """A detached wrapper takes a moment to claim its attempt; what is read meanwhile is the older one's end."""
+    """A detached wrapper takes a moment to claim its attempt; what is read before that is the older end."""
     old = Truth("failed", safe("The job ended with status 1."), attempt=1)
     assert _kind(old, None, 0.5, after=1) is None
     assert _kind(replace(old, attempt=2), None, 0.5, after=1) == "dead"
