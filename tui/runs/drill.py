@@ -103,12 +103,14 @@ async def drill(
     box = await dial()
     assert truth.child is not None
     pid, ticks, stage = truth.child
-    size = (await _log(box, page))[0]
     done = await box.run(Script(_KILL, (str(pid), ticks), why="the drill kills the run"))
     if done.exit != 0:
         raise Failure(f"Process {pid} is not the one it was; nothing was killed.", code="drill-missed")
     told(safe(f"killed {pid} in stage {stage} at {before.unit or 'step'} {before.step}"))
     await _until_over(box, page)
+    # Only now: what it wrote between the question and the kill would be taken for a sign of the new attempt.
+    size, lines = await _log(box, page)
+    before = _later(newest(lines), before)
     answer = await resume(dial, page, told=told, answer_s=answer_s)
     after = first((await _log(await dial(), page, size))[1])
     return judged(before, after, answer)
@@ -157,6 +159,12 @@ def _reading(found: Progress | None, lines: Sequence[LogText]) -> Reading:
         found.loss if found else None,
         float(rates[-1]) if rates else None,
     )
+
+
+def _later(last: Reading, before: Reading) -> Reading:
+    """The newer of two; the one before the kill where the other one's line was cut by it."""
+    whole = last.loss is not None or before.loss is None
+    return last if whole and (last.step or 0) >= (before.step or 0) else before
 
 
 def _jumps(before: float, after: float) -> bool:
