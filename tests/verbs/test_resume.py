@@ -32,10 +32,9 @@ while step < 400:
     time.sleep(0.05)
 """
 
-# So quick that it writes steps between each look of the drill and the kill: none of them is the new attempt's.
-FORGETS = (
-    GOES_ON.replace('int(open(run + "/ckpt").read())', "0").replace("400", "8000").replace("0.05", "0.004")
-)
+QUICK = GOES_ON.replace("400", "8000").replace("0.05", "0.004")
+"""It writes steps between each look of the drill and the kill: none of them is the new attempt's."""
+FORGETS = QUICK.replace('int(open(run + "/ckpt").read())', "0")
 
 
 @pytest.fixture
