@@ -70,8 +70,28 @@ def test_every_cell_runs_once_and_each_state_has_its_own_witness(
     assert main(["matrix"]) == 1
     table = capsys.readouterr().out
     assert "complete 3" in table
+    assert "s a cell (" in table
+    assert {seed: cell["took_s"] is None for seed, cell in cells.items()} == dict.fromkeys("1234", False)
     assert "sealed 1" in table
     assert "status 4" in table
+
+
+@pytest.mark.slow
+def test_one_cell_is_gone_on_with_by_its_name(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cell is a run: what failed is resumed alone, and the matrix tells its second attempt."""
+    job.write_text(JOB.replace("[ $0 != 2 ] || exit 4", "[ $0 != 2 ] || [ -e $RGT_RUN/mended ] || exit 4"))
+    assert main(["queue", str(job), "--on", "box-1"]) == 0
+    capsys.readouterr()
+    failed = until_over(capsys)["2"]
+    assert (failed["state"], failed["attempt"]) == ("failed", 1)
+    (box.home / "rgt" / "p" / "active" / str(failed["run"]) / "mended").touch()
+    assert main(["resume", str(failed["run"]), "--json"]) == 0
+    capsys.readouterr()
+    cells = until_over(capsys)
+    assert {(cell["state"], cell["attempt"]) for cell in cells.values()} == {("complete", 1), ("complete", 2)}
+    assert sorted((box.home / "rgt" / "p" / "ran").read_text().split()) == ["1", "2", "3", "4"]
 
 
 def test_a_folder_that_is_not_shared_is_refused(

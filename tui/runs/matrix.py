@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Row:
         sealed: an export of it is sealed on its box.
         accepted: its durable copy was read back by somebody else, and passed.
         evaluated: its metrics were recomputed from the full population, and passed.
+        took_s: seconds of all its attempts, where each has ended.
     """
 
     name: str
@@ -34,6 +36,23 @@ class Row:
     accepted: Mark
     evaluated: Mark
     by: SafeText | None = None
+    took_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What finished cells cost on one box. `speed` is relative to the slowest of the queue's boxes."""
+
+    box: str
+    cells: int
+    each_s: float
+    left: int
+    speed: float
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the box has done its share, if what is left is like what is done."""
+        return self.each_s * self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,7 @@ def rows(
                 accepted=_mark(told.readback),
                 evaluated=_mark(told.metrics),
                 by=said.by if said else None,
+                took_s=said.took_s if said else None,
             )
         )
     return tuple(found)
@@ -103,6 +123,40 @@ def counts(found: Iterable[Row]) -> dict[str, int]:
             if mark:
                 told[word] = told.get(word, 0) + 1
     return told
+
+
+def costs(found: Iterable[Row]) -> tuple[Cost, ...]:
+    """Seconds a cell on each box, the middle of its complete ones; a box with none has no figure."""
+    took: dict[str, list[float]] = {}
+    left: dict[str, int] = {}
+    for row in found:
+        box = row.by or row.box
+        if row.state == "complete" and row.took_s is not None:
+            took.setdefault(box, []).append(row.took_s)
+        elif row.state in ("waiting", "claimed", "running"):
+            left[box] = left.get(box, 0) + 1
+    each = {box: statistics.median(values) for box, values in took.items()}
+    slowest = max(each.values(), default=0.0)
+    return tuple(
+        Cost(box, len(took[box]), value, left.get(box, 0), slowest / value if value else 1.0)
+        for box, value in each.items()
+    )
+
+
+def cost_lines(found: Iterable[Row]) -> list[SafeText]:
+    """The same for people; with two boxes or more, also how fast each is beside the others."""
+    told = costs(found)
+    lines = [
+        safe(
+            f"{one.box}: {one.each_s:.0f} s a cell ({one.cells} complete)"
+            + (f", {one.left} left: about {one.left_s / 3600:.1f} h" if one.left else "")
+        )
+        for one in told
+    ]
+    if len(told) > 1 and all(one.each_s for one in told):
+        words = " ".join(f"--speed {one.box}={one.speed:.1f}" for one in told)
+        lines.append(safe(f"for the next queue on these boxes: {words}", 400))
+    return lines
 
 
 def _mark(result: str | None) -> Mark:

@@ -65,7 +65,15 @@ while read -r name folder; do
   sealed=no apart=no
   [ -d "$root/export/$name" ] && sealed=yes
   [ -d "$root/quarantine/$name--$n" ] && apart=yes
-  echo "cell $name $n $end $(lives "$a/holder") $claim $sealed $apart"
+  took=0 i=1
+  while [ "$i" -le "$n" ] && [ -n "$took" ]; do # all attempts of a cell are what it cost
+    b=$(sed -n 's/^began //p' "$folder/.rgt/attempts/$i/start" 2>/dev/null)
+    e=$(sed -n 's/^ended //p' "$folder/.rgt/attempts/$i/end" 2>/dev/null)
+    case $b$e in *[!0-9]*) b='' ;; esac
+    if [ -n "$b" ] && [ -n "$e" ]; then took=$((took + e - b)); else took=''; fi
+    i=$((i + 1))
+  done
+  echo "cell $name $n $end $(lives "$a/holder") $claim $sealed $apart ${took:-?}"
 done
 """
 
@@ -77,6 +85,7 @@ class Seen:
     Attributes:
         attempt: 0: none yet.
         by: the host that claimed it, where that is another one.
+        took_s: seconds of all its attempts together, where each of them has ended.
         sealed, apart: its export is sealed; its newest attempt lies in quarantine.
     """
 
@@ -87,6 +96,7 @@ class Seen:
     sealed: bool = False
     apart: bool = False
     by: SafeText | None = None
+    took_s: float | None = None
 
 
 def worker() -> bytes:
@@ -139,12 +149,14 @@ def judged(text: str) -> tuple[Seen, ...]:
     found = []
     for line in text.split("\n"):
         words = line.split(" ")
-        if len(words) == 8 and words[0] == "cell" and words[2].isdecimal():
+        if len(words) == 9 and words[0] == "cell" and words[2].isdecimal():
             found.append(_seen(words[1], int(words[2]), *words[3:]))
     return tuple(found)
 
 
-def _seen(name: str, attempt: int, end: str, run: str, claim: str, sealed: str, apart: str) -> Seen:
+def _seen(
+    name: str, attempt: int, end: str, run: str, claim: str, sealed: str, apart: str, took: str
+) -> Seen:
     state, why = _state(attempt, end, run, claim)
     elsewhere = claim if claim not in ("none", "taken", "alive", "gone") else None
     return Seen(
@@ -155,6 +167,7 @@ def _seen(name: str, attempt: int, end: str, run: str, claim: str, sealed: str, 
         sealed == "yes",
         apart == "yes",
         safe(elsewhere, 60) if elsewhere else None,
+        float(took) if attempt and end != "none" and took.isdecimal() else None,
     )
 
 

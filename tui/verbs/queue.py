@@ -249,7 +249,7 @@ async def _start(
 async def _matrix(args: argparse.Namespace) -> int:
     from tui.fleet.paths import paths
     from tui.runs import queue
-    from tui.runs.matrix import counts
+    from tui.runs.matrix import cost_lines, counts
     from tui.verbs.ending import instance_named
     from tui.verbs.line import line_to
     from tui.workers.matrix_once import ask_all, held_of, page_of, table
@@ -267,6 +267,7 @@ async def _matrix(args: argparse.Namespace) -> int:
     else:
         _table(found)
         print("  ".join(f"{word} {count}" for word, count in counts(found).items()))
+        print(*cost_lines(found), sep="\n", end="\n" if cost_lines(found) else "")
     bad = {"failed", "lost", "blocked"}
     if any(row.state in bad or (row.accepted is None and row.sealed) for row in found):
         return Exit.ATTENTION
@@ -309,6 +310,7 @@ def _row(row: Row) -> dict[str, object]:
         "sealed": row.sealed,
         "accepted": row.accepted,
         "evaluated": row.evaluated,
+        "took_s": row.took_s,
     }
 
 
