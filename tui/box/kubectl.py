@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +213,58 @@ class PodBox(RelayedTransport):
     def _refused(self, said: str) -> Failure:
         return _why_not(self.name, said)
 
+    async def about(self) -> dict[str, Any]:
+        """The pod as the API server tells it. Raises Failure, LinkLost, TimeoutError."""
+        told, said = await self._cluster.get(_pod_words(self.via))
+        if not isinstance(told, dict):
+            raise _why_not(self.name, said)
+        return told
+
+    async def create(self, manifest: Mapping[str, Any]) -> bool:
+        """Create an object beside the pod; False where one of its name is there already.
+
+        Raises:
+            Failure: the cluster refused it. LinkLost, TimeoutError: whether it was made is unknown.
+        """
+        words = ["create", f"--namespace={self.via.namespace}", "--validate=ignore", "--filename=-"]
+        done = await self._cluster.ask(words, stdin=json.dumps(manifest).encode(), timeout=20.0)
+        said = done.stderr.decode("utf-8", "replace")
+        if done.exit == 0 or "(AlreadyExists)" in said:
+            return done.exit == 0
+        if _AWAY.search(said):
+            raise LinkLost(f"{self.name}: the cluster does not answer: {safe(said.strip(), 200)}.")
+        raise Failure(
+            f"The cluster did not take it: {safe(said.strip(), 300)}.",
+            means="Nothing was made.",
+            code="not-created",
+        )
+
+    async def forget_job(self, job: str) -> None:
+        """Delete a Job that is over, and wait until its name is free. Raises Failure, TimeoutError."""
+        words = ["delete", "job", job, f"--namespace={self.via.namespace}", "--cascade=foreground"]
+        done = await self._cluster.ask([*words, "--wait=true", "--timeout=20s"], timeout=25.0)
+        if done.exit != 0:
+            said = done.stderr.decode("utf-8", "replace")
+            raise Failure(
+                f"The Job {job} of an earlier attempt can't be deleted: {safe(said.strip(), 200)}.",
+                means="Nothing was started.",
+                code="not-created",
+            )
+
+    async def standing(self, job: str) -> str | None:
+        """A Job beside the pod, as ``WORD|reason|where``; ``""`` where there is none; None: not known.
+
+        Raises:
+            TimeoutError: kubectl did not end.
+        """
+        told, said = await self._cluster.get(["job", job, f"--namespace={self.via.namespace}"])
+        if not isinstance(told, dict):
+            return "" if _NOT_FOUND.search(said) and "namespaces" not in said else None
+        pods, _ = await self._cluster.get(
+            ["pods", f"--namespace={self.via.namespace}", f"--selector=job-name={job}"]
+        )
+        return job_word(told, pods if isinstance(pods, dict) else {})
+
     async def wait_closed(self) -> LinkLost | None:
         await asyncio.Event().wait()  # there is no standing connection that could end by itself
         return None
@@ -234,6 +286,23 @@ class PodBox(RelayedTransport):
 
     async def close(self) -> None:
         """There is no connection to close; channels are closed by whoever opened them."""
+
+
+def job_word(job: dict[str, Any], pods: dict[str, Any]) -> str:
+    """How a Job stands, in a scheduler's words: that no pod of it runs yet is waiting."""
+    report = read_json(json.dumps(job))
+    state = report.pods[0].state if report and report.pods else "unknown"
+    ended = {"completed": "COMPLETED", "failed": "FAILED", "paused": "SUSPENDED"}.get(state)
+    if ended:
+        return f"{ended}||"
+    listed = read_json(json.dumps(pods)) if pods else None
+    found = listed.pods if listed and listed.pods else ()
+    for pod in found:
+        if pod.state in ("running", "terminating"):
+            return f"RUNNING||{pod.name}"
+    waiting = next((pod for pod in found if pod.state in ("pending", "starting", "launch_failed")), None)
+    why = ": ".join(filter(None, (waiting.reason, waiting.message))) if waiting else "no pod of it is there"
+    return f"PENDING|{safe(why, 200).replace('|', '/')}|"
 
 
 async def enter_pod(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+from tui.box.kubectl import PodBox
 from tui.box.transport import Script, Transport
+from tui.model.failure import Failure
 from tui.model.job import Job
 from tui.model.text import safe
+from tui.runs.errand import Errand
+from tui.runs.kube_job import WANTED, manifest, wanted
 from tui.runs.preflight import Check, Verdict
 from tui.runs.scheduler import words
 
@@ -23,8 +29,25 @@ async def home_of(box: Transport) -> str:
     return done.stdout.decode("utf-8", "surrogateescape").strip() or "/root"
 
 
-async def schedulable(box: Transport, job: Job) -> Check:
-    """Ask the scheduler whether it would take this job. Raises LinkLost, TimeoutError."""
+async def schedulable(box: Transport, task: Errand) -> Check:
+    """Whether the scheduler would take this run. Raises LinkLost, TimeoutError."""
+    return await _by_claim(box, task) if task.how == "job" else await _by_slurm(box, task.job)
+
+
+async def _by_claim(box: Transport, task: Errand) -> Check:
+    """A Job's pods find what lies on a claim, and nothing else."""
+    if not isinstance(box, PodBox):
+        return _check("stop", "A Job is made through a pod that mounts its claim: --on a box with pod:….")
+    try:
+        made = manifest(await box.about(), json.loads(wanted(task.job)[WANTED]), "r", task.run)
+    except Failure as failure:
+        return _check("stop", str(failure.line))
+    image = made["spec"]["template"]["spec"]["containers"][0].get("image")
+    return _check("ok", f"Its pods run {image} and mount the claim that the run lies on.")
+
+
+async def _by_slurm(box: Transport, job: Job) -> Check:
+    """Ask the controller, which submits nothing."""
     done = await box.run(Script(_TRY, words(job), why="would Slurm take it?"), timeout=30)
     *said, last = done.stdout.decode("utf-8", "replace").strip().split("\n")
     told = safe((said or [""])[-1].removeprefix("sbatch: "), 300)

@@ -15,10 +15,11 @@ from typing import Literal
 from tui.box.transport import Completed, Script, Transport
 from tui.model.failure import Failure
 from tui.model.text import safe
+from tui.runs import kube_job
 from tui.runs.plan_files import PLAN
 from tui.runs.scheduler import submit
 
-How = Literal["tmux", "nohup", "sbatch"]
+How = Literal["tmux", "nohup", "sbatch", "job"]
 
 # $1 parent, $2 the run's folder. Its content comes as a tar and gets its name in one rename, so that of two
 # plans laid down at the same time one is there, and whole. A folder with anything else in it is not touched.
@@ -67,7 +68,7 @@ echo "$how"
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How it was started; `fell_back` says that there is no tmux on the box. `job` is Slurm's id of it."""
+    """How it was started; `fell_back` says that there is no tmux on the box. `job` is its scheduler's."""
 
     how: How
     fell_back: bool
@@ -112,8 +113,8 @@ async def start(transport: Transport, run: str, wrapper: str, session: str, how:
     Raises:
         Failure: the box refused. LinkLost, TimeoutError: whether it was started is unknown; look first.
     """
-    if how == "sbatch":
-        job, _ = await submit(transport, run, session)
+    if how in ("sbatch", "job"):
+        job, _ = await (submit if how == "sbatch" else kube_job.submit)(transport, run, session)
         return Started(how, fell_back=False, job=job)
     script = Script(_START, (run, wrapper, session, how), why="start the run, detached")
     done = await transport.run(script, timeout=30)

@@ -16,6 +16,7 @@ from tui.model.instance import Instance
 from tui.model.job import Job
 from tui.model.run import RunSpec
 from tui.model.via import SlurmStep
+from tui.runs import kube_job
 from tui.runs.book import Page
 from tui.runs.code_tree import CodeTree, read_tree
 from tui.runs.detach import How
@@ -74,7 +75,24 @@ class Errand:
     def how(self) -> How:
         """How runs are started on this platform."""
         detach = self.values.get("DETACH")
-        return "sbatch" if detach == "sbatch" else "nohup" if detach == "nohup" else "tmux"
+        known: dict[str | None, How] = {"sbatch": "sbatch", "job": "job", "nohup": "nohup"}
+        return known.get(detach, "tmux")
+
+    @property
+    def scheduled(self) -> bool:
+        """A scheduler starts it, on another machine than the one it is laid down on."""
+        return self.how in ("sbatch", "job")
+
+    def batch(self, tasks: int = 0) -> dict[str, bytes]:
+        """What a scheduler needs besides the plan; nothing where there is none.
+
+        Args:
+            tasks: of an array, 0: one run.
+        """
+        if self.how == "job":
+            return kube_job.wanted(self.job, tasks=tasks)
+        told = words(self.job, tasks=tasks, at_once=self.job.slurm.at_once if tasks else None)
+        return batch_files(told) if self.how == "sbatch" else {}
 
     def inputs(self) -> tuple[str, ...]:
         """Paths of the inputs on the box. Raises Failure: one names a place that is not known here."""
@@ -101,7 +119,7 @@ class Errand:
             self.where(),
             code=self.tree.digest,
             secrets_file=secrets_file,
-            more=batch_files(words(self.job)) if self.how == "sbatch" else {},
+            more=self.batch(),
         )
         return Launch(self.run, files, self.job.log, self.session, self.how)
 
@@ -135,9 +153,11 @@ class Errand:
         """How the run is watched: by its wrapper, which lives as long as the run does.
 
         Args:
-            job: Slurm's id of it. Its process is on another machine then, and no pid tells of it here.
+            job: the scheduler's name of it; its process is on another machine, and no pid tells of it here.
         """
-        start = {} if job else start
+        session = self.session if tmux else None
+        if job:
+            start, session = {}, f"slurm:{job}" if self.how == "sbatch" else None
         pid = start.get("pid", "")
         ticks = start.get("ticks", "")
         return RunSpec(
@@ -148,7 +168,7 @@ class Errand:
             pid=int(pid) if pid.isdecimal() else None,
             pid_start=int(ticks) if ticks.isdecimal() else None,
             boot_id=start.get("boot") or None,
-            session=f"slurm:{job}" if job else self.session if tmux else None,
+            session=session,
         )
 
 

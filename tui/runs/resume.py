@@ -9,6 +9,7 @@ from tui.box.transport import Script
 from tui.model.failure import Failure
 from tui.model.text import SafeText, safe
 from tui.runs.book import Page
+from tui.runs.detach import How
 from tui.runs.launch import Answer, Dial, Launch, launch
 from tui.runs.plan_files import PLAN, RGT, wrapper, wrapper_name
 
@@ -19,6 +20,9 @@ cd -- "$1" || exit 3
 cat .rgt/plan/id || exit 4
 [ -e "$2" ] || { cat >"$2.part" && mv -f "$2.part" "$2"; }
 """
+
+
+_HOW: dict[str, How] = {"slurm": "sbatch", "kubernetes": "job"}
 
 
 async def resume(
@@ -44,7 +48,7 @@ async def resume(
         )
     what = Launch(
         page.folder, {f"{PLAN}/id": f"{page.plan}\n".encode()}, page.job.log, page.session,
-        "sbatch" if page.platform == "slurm" else "tmux" if page.session else "nohup",
+        _HOW.get(page.platform) or ("tmux" if page.session else "nohup"),
     )  # fmt: skip
     return await launch(dial, what, told=told, answer_s=answer_s)
 

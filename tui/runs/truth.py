@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tui.box.kubectl import PodBox
 from tui.box.transport import Script, Transport
 from tui.model.text import SafeText, safe
 from tui.runs.scheduler import over, waits
@@ -27,7 +28,8 @@ echo "here $(uname -n) $boot"
 [ -r $r/plan/id ] && sed 's/^/plan /' $r/plan/id
 if [ -r $r/job ] && IFS= read -r job <$r/job && [ -n "$job" ]; then
   echo "job $job"
-  if t=$(squeue -h -t all -j "$job" -o '%T|%r|%N' 2>&1); then
+  if ! command -v squeue >/dev/null 2>&1; then :
+  elif t=$(squeue -h -t all -j "$job" -o '%T|%r|%N' 2>&1); then
     printf '%s\n' "$t" | head -n 1 | sed 's/^/slurm /'
   else printf '%s\n' "$t" | tail -n 1 | sed 's/^/noslurm /'; fi
 fi
@@ -83,7 +85,17 @@ class Truth:
 async def look(transport: Transport, run: str) -> Truth:
     """Ask the box. Raises LinkLost, SessionsExhausted, TimeoutError: then nothing is known."""
     told = await transport.run(Script(_TRUTH, (run, "0"), why="what is true of this run?"), limit=1 << 18)
-    return judge(told.stdout.decode("utf-8", "replace"))
+    text = told.stdout.decode("utf-8", "replace")
+    job = next((line[4:] for line in text.split("\n") if line.startswith("job ")), None)
+    if job and isinstance(transport, PodBox):
+        text += await _of_the_job(transport, job)
+    return judge(text)
+
+
+async def _of_the_job(pod: PodBox, job: str) -> str:
+    """How a Job stands: a pod can't tell it of another, so the cluster is asked."""
+    word = await pod.standing(job)
+    return "" if word is None else f"\nslurm {word}\n" if word else "\nnoslurm Invalid job id\n"
 
 
 def judge(text: str) -> Truth:
@@ -130,13 +142,13 @@ def _by_scheduler(said: Mapping[str, list[tuple[str, ...]]], state: State, why: 
         return state, why
     word, reason, node = (*" ".join((said.get("slurm") or [()])[0]).split("|"), "", "", "")[:3]
     refusal = " ".join((said.get("noslurm") or [()])[0])
-    forgotten = (not word and not refusal) or "Invalid job id" in refusal
+    forgotten = "Invalid job id" in refusal or ("slurm" in said and not word)
     if word and waits(word):
         return "pending", f"Its job {job} waits ({word}): {reason or 'no reason is told'}."
     if state not in ("placed", "unknown", "lost") or not (word or forgotten):
         return state, why
     if forgotten or over(word):
-        how = f"ended as {word}" if word else "is not known to Slurm any more"
+        how = f"ended as {word}" if word else "is not known to the scheduler any more"
         return "lost", f"Its job {job} {how}, and the run wrote no end."
     return "running", f"Its job {job} is {word} on {node or 'a node'}."
 

@@ -152,7 +152,7 @@ async def _resolved(args: argparse.Namespace, line: Line, task: Errand) -> tuple
     from tui.workers.once import take
 
     box = await line()
-    if task.how == "sbatch":
+    if task.scheduled:
         looked = await look_first(task, box)
         _say(
             args,
@@ -225,7 +225,6 @@ async def _start(
     """
     from tui.runs import queue
     from tui.runs.detach import start
-    from tui.runs.scheduler import batch_files, words
     from tui.verbs.line import line_to
 
     started = {}
@@ -234,8 +233,7 @@ async def _start(
         folder = f"{share.root}/queue/{name}/{share.box}"
         session = f"rgt-{name}-{share.box}".replace(".", "_").replace(":", "_")
         async with line_to(task.instance, where) as line:
-            array = words(task.job, tasks=len(share.folders), at_once=task.job.slurm.at_once)
-            more = batch_files(array) if task.how == "sbatch" else {}
+            more = task.batch(len(share.folders))
             await queue.lay_down(await line(), folder, share.folders, share.claims, more)
             try:
                 await start(await line(), folder, queue.worker_name(), session, task.how)
