@@ -76,6 +76,7 @@ VERBS: dict[str, Verb] = {
     "cadence": Verb("cadence", "how long a run's saves take, and how often it should save"),
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),
     "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
+    "gather": Verb("gather", "copy a sealed export to the shared file system, proven by its hashes"),
     "template": Verb("template", "print code to copy: atomic checkpoints that always resume"),
     "gpu": Verb("gpu", "a box's cards over some seconds: clocks, brakes, errors, who holds their memory"),
     "mirrors": Verb("gpu", "the platform's mirrors: what to set, and whether they answer there"),
