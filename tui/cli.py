@@ -65,6 +65,7 @@ VERBS: dict[str, Verb] = {
     "evidence": Verb("receipts", "what of a run is usable and how surely, then what is residual"),
     "patrol": Verb("patrol", "one read-only tick over everything, for a timer; tells once what changed"),
     "job": Verb("run", "check a job file, or print the schema of all of them"),
+    "stage": Verb("stage", "bring a job's missing inputs to a box, from their mirror or from here"),
     "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),
     "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),

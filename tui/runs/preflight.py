@@ -215,7 +215,11 @@ def _enough(name: str, free: int | None, need: int, told: Callable[[int], str]) 
 def _input(path: str, size: int | Literal["folder"] | None, job: Job) -> Check:
     wanted = next((one for one in job.inputs if one.path == path), None)
     if size is None:
-        away = "" if wanted is None or wanted.mirror is None else f"; it can be fetched from {wanted.mirror}"
+        away = (
+            ""
+            if wanted is None or wanted.mirror is None
+            else f"; it can be fetched from {wanted.mirror.partition('?')[0]}: rgt stage"
+        )
         return _check("input", "stop", f"{path} is not on the box{away}.")
     if wanted is not None and wanted.bytes is not None and size != wanted.bytes:
         return _check("input", "stop", f"{path} has {size} bytes and must have {wanted.bytes}.")
