@@ -75,7 +75,10 @@ def telemetry(**parts: Any) -> Telemetry:
 
 def fields(found: Diagnosis) -> dict[str, Any]:
     """The diagnosis as the cases write it."""
-    answer: dict[str, Any] = {"incident": None, "finished": found.outcome == "finished"}
+    dead = any(one.severity == "fatal" for one in found.incidents)
+    answer: dict[str, Any] = {
+        "incident": None, "finished": found.outcome == "finished", "job_continues": not dead,
+    }  # fmt: skip
     if not found.incidents:
         if any("earlier" in one.why or "training went on" in one.why for one in found.ruled_out):
             answer["note"] = "older_run"

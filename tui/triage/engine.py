@@ -45,13 +45,21 @@ def diagnose(
     found += _in_telemetry(rules, telemetry, known)
     kept, ruled_out = weigh.settled(found, views)
     log_view = views[0] if log is not None else None
-    ended_well = log_view is not None and log_view.finished_at is not None
+    ended_well = log_view is not None and _ended_well(log_view, kept)
     state = outcome(known, telemetry, ended_well=ended_well, has_log=log is not None)
     incidents = weigh.incidents(kept, views, rules.catalog, telemetry, known)
     taken = [telemetry.taken_at] if telemetry else []
     taken += [one.at for one in said if one.at is not None]
     verdict = weigh.verdict(incidents, state, rules.catalog, has_log=log is not None)
     return Diagnosis(state, verdict, incidents, max(taken, default=None), ruled_out, remarks(views))
+
+
+def _ended_well(view: View, kept: Sequence[Finding]) -> bool:
+    """A regular end; that of a tracker says nothing where something fatal stands before it."""
+    if view.finished_at is None:
+        return False
+    died = any(one.view == 0 and one.at is not None and one.severity == "fatal" for one in kept)
+    return not (view.only_closed and died)
 
 
 def _views(log: Digest | None, said: Sequence[Said], telemetry: Telemetry | None, known: Known) -> list[View]:

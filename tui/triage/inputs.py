@@ -108,7 +108,7 @@ _TOOLS: tuple[tuple[str, Kind], ...] = (
     (r"\bdmesg\b|journalctl\b.*(?:-k|--dmesg)|/dev/kmsg|kern\.log", "kernel"),
     (r"\b(?:squeue|sacct|scontrol|sinfo|sbatch|scancel|kubectl|docker|podman|crictl)\b", "scheduler"),
     (r"\b(?:tmux|screen)\b", "session"),
-    (r"\b(?:df|du|quota|lfs|beegfs-ctl|xfs_quota|mount|findmnt|lsof)\b|/proc/mounts|mountinfo", "disk"),
+    (r"\b(?:df|du|\w*quota|lfs|beegfs-ctl|mount|findmnt|lsof)\b|/proc/mounts|mountinfo", "disk"),
     (r"/sys/fs/cgroup|/proc/(?:meminfo|pressure)|\bfree\b|\bulimit\b|memory\.events", "memory"),
     (r"\b(?:ps|pgrep|pstree|fuser|kill|top|uptime)\b|/proc/(?:\d|uptime|stat|1\b|sys/kernel)", "process"),
 )

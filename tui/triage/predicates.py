@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tui.model.incident import Evidence
-from tui.model.telemetry import RunTruth, Telemetry, unowned_vram_mib
+from tui.model.telemetry import Filesystem, RunTruth, Telemetry, unowned_vram_mib
 from tui.model.text import SafeText, safe
 from tui.triage.inputs import Known
-from tui.triage.readers.tables import SHM
+from tui.triage.readers.tables import SHM, nothing_left
 from tui.triage.schema import PREDICATE
 from tui.triage.view import View
 
@@ -159,8 +159,19 @@ def _mounts(telemetry: Telemetry) -> Iterator[Subject]:
             "inodes": fs.inodes, "inodes_free": fs.inodes_free, "inode_use_pct": fs.inode_use_pct,
             "read_only": fs.read_only, "error": str(fs.error), "mount": str(fs.mount),
             "shm": fs.mount == SHM, "by_design": fs.capacity_meaningless,
+            "full": nothing_left(fs.size_bytes, fs.avail_bytes), "image": _image(fs),
         }  # fmt: skip
         yield Subject("fs", values, str(fs.mount), _source(telemetry.filesystems.source, "df"))
+
+
+def _image(fs: Filesystem) -> bool:
+    """Whether the mount is an image: made full, and never written."""
+    return str(fs.source).startswith("/dev/loop") or str(fs.fstype) in (
+        "squashfs",
+        "iso9660",
+        "erofs",
+        "cramfs",
+    )
 
 
 def _machine(telemetry: Telemetry, known: Known) -> Iterator[Subject]:

@@ -30,7 +30,8 @@ _CLOCK = (
 
 # Anything else cannot hold progress; most lines of a noisy log end here.
 _HINT = re.compile(
-    r"(?i)epoch|step|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop|训练|訓練"
+    r"(?i)epoch|step|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
+    r"|find logs|model saved|训练|訓練"
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
@@ -80,7 +81,9 @@ _END = re.compile(
     r"|\boverall training speed:|\btotal training time:"  # detectron2
     r"|\bdone training in "  # fairseq
     r"|\bprocess \d+ exits successfully"  # DeepSpeed
-    r"|\bsynced \d+ w&b file"  # Weights & Biases closes a run
+    r"|\bsynced \d+ w&b file|^wandb: Find logs at:"  # Weights & Biases closes a run
+    r"|\btraining of experiment is done\b"  # YOLOX
+    r"|^\W*model saved\.$"  # kohya
     r"|\b(?:finished|completed|done) training\b"
     r"|\btraining (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
     r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"

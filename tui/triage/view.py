@@ -37,7 +37,7 @@ _ECHO = re.compile(
     r"|-?\d[\d.e+-]*)['\",]*\s*$"
 )
 _HANDLED = re.compile(
-    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:re)?try\b"
+    r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:retry\b|try (?!(?:our|its|my) best))"
     r"|\b(?:skipp(?:ing|ed)|(?<!exception )ignor(?:ing|ed))\b"
     r"|\bfall(?:s|ing)? ?back\b|\bfallback\b|\brecovered\b|\battempting to recover\b|\bcontinuing\b"
     r"|\bsuppress(?:ing|ed)\b|\bnot (?:a )?(?:fatal|failure)\b|\bnon-fatal\b|\bharmless\b|\bcan be ignored\b"
@@ -60,15 +60,22 @@ _ENDED = re.compile(
     r"(?i)\btraining completed\. do not forget|^\W*training time:? +\d+:\d\d|\bepoch \d+: early stopping"
     r"|^early stopping, best iteration|\[after training is done\]|^did not meet best iteration"
 )
+_CLOSES = re.compile(r"(?i)^\W*wandb:|synced \d+ w&b file")
 _TAIL = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """A row that shows training at work. `strong`: not a bar that is drawn once more."""
+    """A row that shows training at work.
+
+    Attributes:
+        strong: not a bar that is drawn once more.
+        bar: the total of the bar it is a state of; None where it is no bar.
+    """
 
     at: int
     strong: bool
+    bar: int | None = None
 
 
 @dataclass(slots=True)
@@ -116,6 +123,8 @@ class View:
         for following in self.rows[index + 1 : index + 3]:
             if following.number - self.rows[index].number > 2 or len(following.text) > 300:
                 break
+            if following.rank is not None and following.rank != self.rows[index].rank:
+                continue  # another process speaks for itself
             near.append(following.text)
         return any(_HANDLED.search(text) for text in near) and not any(
             _NOT_HANDLED.search(text) for text in near
@@ -132,12 +141,26 @@ class View:
     @property
     def finished_at(self) -> int | None:
         """Row of the last regular end after which no training was seen; None when there is none."""
+        return self._end[0]
+
+    @property
+    def only_closed(self) -> bool:
+        """Whether the end is that of a tracker alone, which closes its run however the program ended."""
+        return self._end[1]
+
+    @property
+    def _end(self) -> tuple[int | None, bool]:
         if "finished" not in self.cache:
-            self.cache["finished"] = self._finished()
-        found: int | None = self.cache["finished"]
+            ends = self._ends()
+            own = self._last_of([at for at in ends if not _CLOSES.match(self.rows[at].head)])
+            self.cache["finished"] = (own, False) if own is not None else (self._last_of(ends), bool(ends))
+        found: tuple[int | None, bool] = self.cache["finished"]
         return found
 
-    def _finished(self) -> int | None:
+    def _last_of(self, ends: list[int]) -> int | None:
+        return ends[-1] if ends and not self.strong_after(ends[-1]) else None
+
+    def _ends(self) -> list[int]:
         ends = [
             i
             for i, one in enumerate(self.rows)
@@ -145,11 +168,7 @@ class View:
             or (one.head != one.text and read_line(one.head).finished)
             or (_ENDED.search(one.text) and not self.quoted(i, 0))
         ]
-        ends += self._counted_out()
-        if not ends:
-            return None
-        later = [pulse for pulse in self.pulses if pulse.at > ends[-1] and pulse.strong]
-        return None if later else ends[-1]
+        return ends + self._counted_out()
 
     def _counted_out(self) -> list[int]:
         """The last row, where the counters of the last rows have come to their end."""
@@ -167,7 +186,21 @@ class View:
         return [shown[-1]] if any(done.search(line) for line in newest[-3:]) else []
 
     def strong_after(self, index: int) -> list[int]:
-        return [pulse.at for pulse in self.pulses if pulse.strong and pulse.at > index]
+        """Rows after one that show training at work.
+
+        A bar is drawn a last time when its program ends, however it ends: its first state after the row may
+        be that, and only a second one that is further shows that the loop runs.
+        """
+        found: list[int] = []
+        drawn: set[int] = set()
+        for pulse in self.pulses:
+            if pulse.at <= index or not pulse.strong:
+                continue
+            if pulse.bar is not None and pulse.bar not in drawn:
+                drawn.add(pulse.bar)
+                continue
+            found.append(pulse.at)
+        return found
 
     def restarted_after(self, index: int) -> bool:
         """Whether a new attempt begins after the row, and something follows it."""
@@ -218,11 +251,11 @@ def _pulses(rows: Iterable[Row]) -> Iterable[Pulse]:
         first = key not in furthest
         if found.step is not None:
             furthest[key] = max(found.step, furthest.get(key, 0))
-        yield Pulse(index, _shows(found, grows, first, one))
+        bar = found.steps if "it/s" in one.text or "s/it" in one.text or "%|" in one.text else None
+        yield Pulse(index, _shows(found, grows, first, bar is not None), bar)
 
 
-def _shows(found: Found, grows: bool, first: bool, one: Row) -> bool:
-    bar = found.steps is not None and ("it/s" in one.text or "s/it" in one.text or "%|" in one.text)
+def _shows(found: Found, grows: bool, first: bool, bar: bool) -> bool:
     if bar:
         return grows and not (first and found.step == 0)
     if found.loss is not None:

@@ -63,7 +63,7 @@ def _got_over(finding: Finding, found: Sequence[Finding], views: Sequence[View])
     if view.kind not in ("log", "shell"):
         return None
     after = view.strong_after(finding.at)
-    finished = view.finished_at is not None and view.finished_at > finding.at
+    finished = view.finished_at is not None and view.finished_at > finding.at and not view.only_closed
     last = max(after[-1] if after else -1, view.finished_at or -1 if finished else -1)
     if after or finished:
         ends_badly = any(

@@ -16,7 +16,7 @@ WORDS = (
     "bus error", "signals.sig", "signal sig", "root cause", "keyboardinterrupt", "已杀死", "段错误", "已终止",
     "已放弃", "总线错误", "processraised", "illegal instruction", "floating point exception",
     "command terminated", "received signal", "local_rank:", "exited with", "getötet", "processus arrêté",
-    "sigkill",
+    "sigkill", "terminated with code", "main process exited",
 )  # fmt: skip
 
 KILLED, TERMINATED, HUNG_UP, CRASHED, INTERRUPTED, FAILED = (
@@ -56,7 +56,7 @@ _SIGNALS = re.compile(
 _DEATH = re.compile(r"Received (?:Signals\.)?(?:SIG)?(?P<what>[A-Z]+|\d+) death signal")
 _EXIT = re.compile(
     r"(?i)(?:exits? with return code ?=|exitcode ?[:=]|exit(?:ed)? (?:with )?(?:exit )?(?:code"
-    r"|status)(?: is)?[:= ]|returned non-zero exit status"
+    r"|status)(?: is)?[:= ]|terminated with code|returned non-zero exit status"
     r"|process finished with exit code|exit status:?|failed with (?:exit )?(?:code|status)"
     r"|exit_code[:=]) *\(?(?P<code>-?\d{1,3})\b"
 )
@@ -82,11 +82,18 @@ _FATAL = re.compile(
 _ABOUT_WORKERS = re.compile(
     r"(?i)Sending process \d+ closing signal|Killing subprocess|closing signal SIG|killing process group"
 )
+_SYSTEMD = re.compile(r"Main process exited, code=(?:killed|dumped), status=(?P<status>\d+)\b")
+_CANNOT_RUN = re.compile(
+    r"(?i)command not found|: not found$|permission denied|no such file or directory|exec format error"
+    r"|cannot execute|bad interpreter|未找到命令|权限不够|没有那个文件或目录"
+)
 _MPI = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .*exited on signal (?P<number>\d+)")
 _TAKEN_DOWN = re.compile(
     r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT|Job step aborted|_step_signal: Terminating"
     r"|srun: Terminating"
 )
+_UNIT_CODE = re.compile(r"Main process exited, code=exited, status=(?P<code>\d+)/")
+_CODED = (_SRUN, _ELASTIC, _MAKE, _UNIT_CODE, _EXIT)
 _SUCCESS = frozenset({0})
 
 
@@ -180,8 +187,8 @@ def _at(view: View, index: int) -> Ended | None:
         number, pid, rank = signalled
         how = _BY_SIGNAL.get(number)
         return Ended(index, how, number, None, pid, rank if rank is not None else one.rank) if how else None
-    coded = _SRUN.search(head) or _ELASTIC.search(head) or _MAKE.search(head) or _EXIT.search(head)
-    if coded is None or not coded.groupdict().get("code"):
+    coded = next((m for form in _CODED if (m := form.search(head)) and m.groupdict().get("code")), None)
+    if coded is None:
         return None
     told = coded.groupdict()
     ended = by_code(int(told["code"]))
@@ -210,6 +217,9 @@ def _signal(head: str) -> tuple[int, int | None, int | None] | None:
             if word:
                 pid = told.get("pid") or told.get("pid2")
                 return _SAID[word.lower()], int(pid) if pid else None, None
+    unit = _SYSTEMD.search(head)
+    if unit:
+        return int(unit["status"]), None, None
     mpi = _MPI.search(head)
     if mpi:
         return int(mpi["number"]), None, int(mpi["rank"])
@@ -263,7 +273,14 @@ def _hits(view: View, how: str) -> Iterator[Hit]:
         plain = how == FAILED
         if plain and view.rc in (124, 126, 127) and not view.known.ended_far_side and not view.rows:
             return
-        yield Hit(None, f"exit status {view.rc}", code, rank=21 if plain else None, source="rc")
+        told = _cannot_run(view) if plain and view.rc in (126, 127) else None
+        words = "" if told is not None else f"exit status {view.rc}"
+        yield Hit(told, words, code, rank=21 if plain else None, source="" if told is not None else "rc")
+
+
+def _cannot_run(view: View) -> int | None:
+    """The row in which a shell says that it could not run the program; its status says no more."""
+    return next((index for index, one in enumerate(view.rows) if _CANNOT_RUN.search(one.text)), None)
 
 
 def killed(view: View, cls: str) -> Iterator[Hit]:

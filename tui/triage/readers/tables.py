@@ -54,6 +54,21 @@ _WRITER = re.compile(
 _PATH = re.compile(r"['\"‘“](?P<path>/[^'\"’”]+)['\"’”]|(?:: |file )(?P<bare>/[\w./@+-]+)")
 
 
+_KIB = re.compile(r"\b1K\b|\b1024(?:-blocks|的块|\b)|1K-")
+_TINY, _SMALL, _CRUMBS = 10**6, 2**30, 2**20
+
+
+def nothing_left(size_bytes: int | None, avail_bytes: int | None) -> bool:
+    """Whether no file can be written: no byte is left, or less than 1 MiB where there are gigabytes.
+
+    Args:
+        size_bytes: of the whole; below 1 MB it is no place for files.
+    """
+    if size_bytes is None or avail_bytes is None or size_bytes <= _TINY:
+        return False
+    return avail_bytes <= 0 or (size_bytes > _SMALL and avail_bytes < _CRUMBS)
+
+
 @dataclass(frozen=True, slots=True)
 class Full:
     """A file system of which a table says that nothing is left."""
@@ -73,22 +88,22 @@ def full(view: View) -> list[Full]:
 
 def _full(view: View) -> Iterator[Full]:
     by_inodes = bool(re.search(r"\bdf\b[^;|&]*\s-\w*i", view.command.split(";")[0]))
+    in_kib = False
     for index, one in enumerate(view.rows):
         mark = _MARK.match(one.head)
         if mark:
             by_inodes = bool(mark["inodes"]) or "i" in (mark["options"] or "")
             continue
         if _HEAD.match(one.head):
-            by_inodes = bool(_INODES.search(one.head))
+            by_inodes, in_kib = bool(_INODES.search(one.head)), bool(_KIB.search(one.head))
             continue
         match = _ROW.match(one.head)
-        if match is None and view.kind == "log":
-            match = None
         if match is None or _NO_DISK.search(match["fs"] or "") or _NO_DISK.search(match["mount"]):
             continue
-        nothing_left = float(re.sub(r"[^\d.-]", "", match["avail"]) or 1) <= 0
-        sized = float(re.sub(r"[^\d.]", "", match["size"]) or 0) > 0
-        if nothing_left and sized and int(match["pct"]) >= 99:
+        avail = float(re.sub(r"[^\d.-]", "", match["avail"]) or 1)
+        size = float(re.sub(r"[^\d.]", "", match["size"]) or 0)
+        crumbs = in_kib and not by_inodes and nothing_left(int(size * 1024), int(avail * 1024))
+        if (avail <= 0 or crumbs) and size > 0 and int(match["pct"]) >= 99:
             yield Full(index, match["mount"].strip(), by_inodes)
 
 
@@ -161,11 +176,15 @@ _BEEGFS = re.compile(
     r"\|\|\s*(?P<used>[\d.]+ [KMGTP]?i?B)\|\s*(?P<hard>[\d.]+ [KMGTP]?i?B)\|\|\s*(?P<files>\d+)\|\s*(?P<m"
     r"ost>\d+)"
 )
+_GPFS = re.compile(
+    r"\s(?:USR|GRP|FILESET)\s+(?P<used>\d+)\s+\d+\s+(?P<hard>\d+)\s+\d+\s+\S+(?: days?)?\s+\|"
+    r"\s*(?P<files>\d+)\s+\d+\s+(?P<most>\d+)\s"
+)
 _UNITS = {"B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
 def quota(view: View, cls: str) -> Iterator[Hit]:
-    """A quota that is used up, by the tables of quota, lfs, xfs_quota and beegfs-ctl."""
+    """A quota that is used up, by the tables of quota, lfs, xfs_quota, GPFS and beegfs-ctl."""
     if "quota" not in view.command and view.kind != "disk":
         return
     asked = "quota" in view.command or any("quota" in one.low for one in view.rows[:6])
@@ -174,6 +193,10 @@ def quota(view: View, cls: str) -> Iterator[Hit]:
         if beegfs:
             used, hard = _bytes(beegfs["used"]), _bytes(beegfs["hard"])
             if (hard and used >= hard) or int(beegfs["files"]) >= int(beegfs["most"]) > 0:
+                yield Hit(index)
+        elif (gpfs := _GPFS.search(one.text)) is not None:
+            spent = [(int(gpfs["used"]), int(gpfs["hard"])), (int(gpfs["files"]), int(gpfs["most"]))]
+            if any(used >= most > 0 for used, most in spent):
                 yield Hit(index)
         elif asked and _STAR.search(one.text):
             yield Hit(index)
