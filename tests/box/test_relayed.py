@@ -82,13 +82,16 @@ async def test_output_is_cut_at_the_limit_and_said() -> None:
 
 
 async def test_a_carrier_that_dies_is_a_lost_link_and_no_failed_command() -> None:
+    """Also where a child of its own holds its pipes open."""
     carrier = Carrier()
-    channel = await box(carrier).open(Script("echo on; sleep 60", why="long"))
-    assert await channel.read() == b"on\n"
+    channel = await box(carrier).open(Script('sh -c "echo \\$\\$; exec sleep 60"; exit', why="long"))
+    child = int(await channel.read())
     os.kill(carrier.pids[0], signal.SIGKILL)
-    with pytest.raises(LinkLost, match="long"):
-        await channel.read()
+    async with asyncio.timeout(30):
+        with pytest.raises(LinkLost, match="long"):
+            await channel.read()
     assert channel.exit is None
+    os.kill(child, signal.SIGKILL)
     await channel.close()
 
 

@@ -34,6 +34,7 @@ _STDERR_KEPT = 64 << 10
 _BUFFER = 256 << 10
 _WRITE_S = 30.0
 _END_S = 2.0
+_SILENT_S = 1.0
 _CHUNK = 32 << 10
 
 _AWAY = re.compile(
@@ -150,11 +151,19 @@ class _Exec:
         return self._stderr + self._tail
 
     async def read(self, size: int = 65536) -> bytes:
-        stream = self._process.stdout
-        data = await stream.read(size) if stream is not None else b""
+        assert self._process.stdout is not None
+        reading = asyncio.ensure_future(self._process.stdout.read(size))
+        try:
+            # A child of the carrier may hold its pipes open: silence after its end is the end.
+            while not (await asyncio.wait((reading,), timeout=_SILENT_S))[0]:
+                if self._process.returncode is not None:
+                    return b""
+        finally:
+            reading.cancel()
+        data = reading.result()
         if not data:
+            await asyncio.wait((self._listening,), timeout=_END_S)
             await self._process.wait()
-            await self._listening
         return data
 
     async def write(self, data: bytes) -> None:
