@@ -14,6 +14,7 @@ from tests.rig import Sshd
 from tests.verbs.launched import box, until_ended, where
 from tui.cli import main
 from tui.fleet import settings
+from tui.fleet.leash_notes import note
 from tui.fleet.paths import Paths
 
 __all__ = ["box", "where"]
@@ -121,3 +122,7 @@ def test_the_handbook_needs_no_connection(
     told = json.loads(capsys.readouterr().out)
     assert told["goes on"] == f"rgt resume {run.name}"
     assert str(run) in told["by hand"]
+    assert "leash" not in told
+    note(where, "box-1", 1_800_000_000.0)
+    assert main(["handbook", run.name, "--json"]) == 0
+    assert "stops itself 2027-01-1" in json.loads(capsys.readouterr().out)["leash"]

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 
 from tui.box.transport import Script
+from tui.fleet.leash_notes import date
 from tui.model.failure import Failure
 from tui.model.text import SafeText, safe
 from tui.runs.book import Page
@@ -53,16 +54,22 @@ async def resume(
     return await launch(dial, what, told=told, answer_s=answer_s)
 
 
-def handbook(page: Page, reach: str) -> list[tuple[str, str]]:
+def handbook(page: Page, reach: str, stops_at: float | None = None) -> list[tuple[str, str]]:
     """What somebody needs who knows nothing of a run, as titles and lines, safe to show.
 
     Args:
         reach: the command that gives a shell on the box.
+        stops_at: when the box's leash stops it, as it was armed from here, in seconds since the epoch.
     """
     folder, log = shlex.quote(page.folder), shlex.quote(f"{page.folder}/{page.job.log}")
     session = f"tmux attach -t {page.session}" if page.session else "(no tmux session)"
     chain = " → ".join(stage.name for stage in page.job.chain())
     proofs = ", ".join(stage.artifact or "exit 0" for stage in page.job.chain())
+    leash = (
+        []
+        if stops_at is None
+        else [("leash", safe(f"stops itself {date(stops_at)}: rgt leash {page.box}", 200))]
+    )
     return [
         ("first", safe(f"rgt status {shlex.quote(page.box)}", 200)),
         ("reach", safe(reach, 400)),
@@ -75,5 +82,6 @@ def handbook(page: Page, reach: str) -> list[tuple[str, str]]:
         ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),
         ("checkpoints", safe(f"{page.folder}/{page.job.checkpoints or '(the job file names none)'}", 400)),
         ("cadence", safe(f"rgt cadence {shlex.quote(page.run)}", 200)),
+        *leash,
         ("made of", safe(f"code {page.code[:12]}, commit {(page.commit or 'none')[:12]}, {page.file}", 400)),
     ]

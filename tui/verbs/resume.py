@@ -86,12 +86,13 @@ async def _consents(args: argparse.Namespace, page: Page, before: Reading) -> bo
 
 
 async def _handbook(args: argparse.Namespace) -> int:
+    from tui.fleet.leash_notes import noted
     from tui.fleet.paths import paths
     from tui.runs.book import book
     from tui.runs.resume import handbook
 
     page = book(paths()).page(args.name)
-    found = handbook(page, f"rgt ssh {shlex.quote(page.box)}")
+    found = handbook(page, f"rgt ssh {shlex.quote(page.box)}", noted(paths()).get(page.box))
     if args.json:
         print(json.dumps(dict(found), indent=1))
     else:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from tui.fleet import settings
+from tui.fleet.leash_notes import noted
 from tui.fleet.paths import Paths
 from tui.model.failure import Failure
 from tui.model.handbook import HandbookView
@@ -26,7 +27,8 @@ def handbook_of(run: str, where: Paths) -> HandbookView:
             raise
         return HandbookView(run, False, tuple(_watched(spec)), _not_launched(failure))
     box = next((one for one in loaded.instances if one.name == page.box), None)
-    lines = tuple((safe(title, 20), safe(line, 600)) for title, line in handbook(page, reach(page.box)))
+    told = handbook(page, reach(page.box), noted(where).get(page.box))
+    lines = tuple((safe(title, 20), safe(line, 600)) for title, line in told)
     return HandbookView(run, True, lines, _moved(page, box.instance_id if box else None, gone=box is None))
 
 
