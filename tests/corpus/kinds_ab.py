@@ -52,7 +52,8 @@ def map_case(case: Case) -> dict[str, object]:
     if parsed.gpu or parsed.kernel:
         fields |= {"note": "; ".join(notes(parsed)), "detail": detail(parsed, _without_gpu(case))}
     return (
-        _diagnosed(case, parsed)
+        dict.fromkeys(fields.keys() & _TOLD_BY_BOTH)
+        | _diagnosed(case, parsed)
         | {name: value for name, value in fields.items() if value is not None}
         | {name: None for name, value in fields.items() if value is None and name not in _TOLD_BY_BOTH}
     )
