@@ -84,6 +84,38 @@ async def test_a_second_attempt_is_refused_while_the_first_lives_and_goes_on_aft
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+async def test_a_job_that_outlives_its_wrapper_is_not_done_twice(begin: Begin, shell: str) -> None:
+    first = await begin(shell, run=["sleep", "60"])
+    truth = await first.until(lambda truth: truth.child is not None)
+    first.process.kill()
+    first.wait()
+    assert truth.child is not None
+    try:
+        left = await look(LocalTransport(), str(first.run))
+        assert (left.state, left.alive) == ("running", False)
+        assert "still at work" in left.why
+        second = await begin(shell)
+        assert second.wait() == 73
+    finally:
+        os.kill(truth.child[0], signal.SIGKILL)
+    assert (await look(LocalTransport(), str(first.run))).state == "lost"
+
+
+async def test_another_machine_of_the_same_name_is_not_taken_for_an_earlier_boot(begin: Begin) -> None:
+    one = await begin("dash", run=["true"])
+    assert one.wait() == 0
+    attempt, beat = one.run / ".rgt/attempts/1", one.run / ".rgt/heartbeat"
+    (attempt / "end").unlink()
+    (attempt / "holder").write_text(f"1 2 another-boot {os.uname().nodename}\n")
+    beat.write_text(f"{time.time():.0f}\n")
+    seen = await look(LocalTransport(), str(one.run))
+    assert (seen.state, "another host of this name" in seen.why) == ("unknown", True)
+    beat.write_text(f"{time.time() - 3600:.0f}\n")
+    assert (await look(LocalTransport(), str(one.run))).state == "lost"
+    assert (await begin("dash", place=one.run)).wait() == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     ("word", "status", "state"),
     [
@@ -138,14 +170,22 @@ async def test_a_stage_is_not_begun_without_the_room_it_needs(begin: Begin, shel
     assert not (one.run / "ran").exists()
 
 
-async def test_a_stage_that_takes_too_long_is_ended_with_what_it_started(begin: Begin) -> None:
-    one = await begin(
-        "dash", stages=[{"name": "hang", "run": ["sh", "-c", "sleep 77 & sleep 78"], "timeout": "2 s"}]
-    )
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_stage_that_takes_too_long_is_ended_with_what_it_started(begin: Begin, shell: str) -> None:
+    heeds_no_word = "trap '' TERM; echo $$ >worker; while [ ! -e go ]; do sleep 0.1; done"
+    chain = ["sh", "-c", 'sh -c "$1" & sleep 60', "sh", heeds_no_word]
+    one = await begin(shell, stages=[{"name": "hang", "run": chain, "timeout": "2 s"}])
+    late = one.run / ".rgt" / "attempts" / "1" / "late"
+    deadline = time.monotonic() + 30
+    while not late.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    worker = psutil.Process(int((one.run / "worker").read_text()))
+    time.sleep(0.5)
+    assert worker.is_running() and one.process.poll() is None  # its end is not told while it is there
+    (one.run / "go").touch()
     assert one.wait() == 143
-    assert not [
-        p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in (["sleep", "77"], ["sleep", "78"])
-    ]
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
 
 
 async def test_the_end_is_told_by_the_box_and_a_failed_word_changes_nothing(

@@ -51,7 +51,11 @@ lives() {
     esac
   elif [ "$h" != "$here" ]; then echo "$h"
   elif [ "$b" = "$boot" ] && [ "$(ticks "$p")" = "$t" ]; then echo alive
-  else echo gone; fi
+  else
+    c=${1%/*}/child p='' t=''
+    [ ! -r "$c" ] || read -r p t _ <"$c" # a wrapper that was killed leaves its job behind, at work
+    if [ "$b" = "$boot" ] && [ -n "$t" ] && [ "$(ticks "$p")" = "$t" ]; then echo alive; else echo gone; fi
+  fi
 }
 while read -r name folder; do
   n=0
@@ -183,6 +187,8 @@ def _state(attempt: int, end: str, run: str, claim: str) -> tuple[State, str]:
         return "running", f"Attempt {attempt} is alive."
     if attempt and run == "gone":
         return "lost", f"Attempt {attempt} is gone and wrote no end."
+    if attempt and run == "none":
+        return "unknown", f"Attempt {attempt} was claimed, and who claimed it is not recorded yet."
     if attempt:
         return "unknown", f"Attempt {attempt} is on {run}."
     if claim == "none":

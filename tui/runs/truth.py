@@ -160,6 +160,8 @@ def _state(
         return _ended(end)
     if alive:
         return "running", "Its wrapper is alive."
+    if _job_lives(said):
+        return "running", "Its wrapper is gone, and its job is still at work: nobody will record its end."
     holder = (said.get("holder") or [()])[0]
     here = (said.get("here") or [()])[0]
     if len(holder) < 4 or len(here) < 2:
@@ -167,6 +169,9 @@ def _state(
     if holder[3] != here[0]:
         return "unknown", f"It runs, or ran, on {holder[3]}; this is {here[0]}."
     if holder[2] != here[1]:
+        now, beat = _number(_first(said, "now")), _number(_first(said, "heartbeat"))
+        if now is not None and beat is not None and now - beat < FRESH_S:
+            return "unknown", f"Another boot of {here[0]}, or another host of this name, was at it just now."
         return "lost", "The box was started again since: the run ended with the box, without a word."
     return "lost", "Its wrapper is gone and wrote no end: killed from outside, with no time to say so."
 
@@ -183,6 +188,9 @@ _REASONS: dict[str, tuple[State, str]] = {
     "no-workdir": ("failed", "The folder of stage {stage} is not there."),
     "no-room": ("failed", "Stage {stage} was done, and the full disk took no marker of it."),
 }
+
+FRESH_S = 120.0
+"""A heartbeat that is younger may be that of a live host; the wrapper waits for the next one then, as long."""
 
 _FULL_KIB = 256
 _FULL_INODES = 8
@@ -223,6 +231,17 @@ def _alive(said: Mapping[str, list[tuple[str, ...]]]) -> bool | None:
         if values[:2] == ("holder", holder[1]):
             return values[2:] != ("Z",)
     return False
+
+
+def _job_lives(said: Mapping[str, list[tuple[str, ...]]]) -> bool:
+    """Whether the job's own process is there: it outlives a wrapper that was killed alone."""
+    holder, here = (said.get("holder") or [()])[0], (said.get("here") or [()])[0]
+    child = _child(said)
+    if child is None or len(holder) < 4 or len(here) < 2 or (holder[3], holder[2]) != (here[0], here[1]):
+        return False
+    return any(
+        values[:2] == ("child", child[1]) and values[2:] != ("Z",) for values in said.get("proc", ())
+    )
 
 
 def _child(said: Mapping[str, list[tuple[str, ...]]]) -> tuple[int, str, str] | None:

@@ -11,7 +11,7 @@ umask 077
 run=${1:?}
 cd -- "$run" || exit 76
 run=$(pwd) rgt=$run/.rgt
-plan=$rgt/plan beat_s=15 child='' got='' beater='' killed='' n=0
+plan=$rgt/plan beat_s=15 fresh_s=120 child='' got='' beater='' killed='' n=0
 
 put() { # $1 file; stdin becomes its content, whole or not at all
   cat >"$1.part$$" && { sync "$1.part$$" 2>/dev/null || :; } && mv -f "$1.part$$" "$1"
@@ -27,6 +27,11 @@ ticks() { # start time of a process since boot; with its pid it is one process f
   set -- ${stat##*) }
   [ "$1" = Z ] || echo "${20}" # what is dead and not yet taken note of is no process
 }
+is() { [ -n "$2" ] && [ "$(ticks "$1")" = "$2" ]; } # $1 pid, $2 its start: is it that very process, and alive?
+beaten() { # the moment of the last heartbeat, 0 where there is none
+  beaten=$(line "$rgt/heartbeat")
+  case $beaten in '' | *[!0-9]*) echo 0 ;; *) echo "$beaten" ;; esac
+}
 host=$(uname -n) boot_id=$(boot)
 
 alive() { # $1 folder of an attempt: may it still run?
@@ -39,12 +44,17 @@ alive() { # $1 folder of an attempt: may it still run?
   done
   pid='' started='' where='' on='' job=''
   read -r pid started where on job <"$1/holder" || :
-  if [ "$on" = "$host" ]; then
-    [ "$where" = "$boot_id" ] && [ "$(ticks "$pid")" = "$started" ] && [ -n "$started" ]
+  if [ "$on" = "$host" ] && [ "$where" = "$boot_id" ]; then
+    is "$pid" "$started" && return
+    pid='' started='' # a wrapper that was killed leaves its job behind, at work
+    [ ! -r "$1/child" ] || read -r pid started _ <"$1/child" || :
+    is "$pid" "$started"
     return
   fi
   # Another host on a shared disk. The scheduler that started this one again has ended the old one.
   [ -n "$job" ] && [ "$job" = "${SLURM_JOB_ID:-}" ] && return 1
+  # This host before it was started again, or another one that has its name.
+  [ "$on" != "$host" ] || [ $(($(date +%s) - $(beaten))) -lt "$fresh_s" ] || return 1
   before=$(cat "$rgt/heartbeat" 2>/dev/null)
   sleep $((beat_s * 2 + 5))
   [ "$before" != "$(cat "$rgt/heartbeat" 2>/dev/null)" ]
@@ -170,9 +180,15 @@ bound() { # $1 seconds; ends the child's group after them, counted in naps so th
     left=$((left - 2))
   done
   kill -0 $$ 2>/dev/null || exit 0
+  : >"$at/late"
   kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null
-  sleep 20
-  kill -KILL "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null
+  left=20 # also for what the child started: it may be a worker that heeds no word, and holds the GPU
+  while kill -0 "-$child" 2>/dev/null || kill -0 "$child" 2>/dev/null; do
+    [ "$left" -gt 0 ] || break
+    sleep 1
+    left=$((left - 1))
+  done
+  [ "$left" -gt 0 ] || kill -KILL "-$child" 2>/dev/null || kill -KILL "$child" 2>/dev/null
 }
 follow() { # waits for the child; sets `status`. A signal that was passed on only interrupts the wait.
   while :; do
@@ -237,7 +253,10 @@ stage() { # $1 folder of the stage's plan
   fi
   follow
   child=''
-  [ -z "$watch" ] || kill "$watch" 2>/dev/null
+  if [ -n "$watch" ]; then
+    while [ -e "$at/late" ] && kill -0 "$watch" 2>/dev/null; do wait "$watch"; done
+    kill "$watch" 2>/dev/null
+  fi
   cd -- "$run" || finish no-workdir 76 "$name"
   if [ "$status" -ne 0 ]; then finish failed "$status" "$name"; fi
   if ! proven "$artifact" "$name"; then
