@@ -67,11 +67,9 @@ class Rig:
         return self.setup._view
 
     async def settled(self) -> None:
-        for _ in range(2000):
-            work = self.setup._work
-            if work is None or work.done():
-                return
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while (work := self.setup._work) is not None and not work.done():
+                await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -139,7 +137,8 @@ async def test_going_back_ends_what_runs_and_forgets_what_came_after(rig: Rig) -
     await asyncio.sleep(0.05)
     with pytest.raises(Failure, match="at work"):
         await rig.setup.handle(AnswerSetup("key", "again"))
-    view = await rig.tell(LeaveSetup(), BackSetup("surface"))
+    await rig.setup.handle(LeaveSetup())
+    view = await rig.tell(BackSetup("surface"))
     assert view.current == "surface"
     assert set(load(rig.where).done) == {"platform"}
     with pytest.raises(Failure, match="still to come"):
