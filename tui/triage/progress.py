@@ -85,7 +85,7 @@ _END = re.compile(
     r"|\btraining of experiment is done\b"  # YOLOX
     r"|^\W*model saved\.$"  # kohya
     r"|\b(?:finished|completed|done) training\b"
-    r"|\btraining (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
+    r"|\btrain(?:ing)? (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
     r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"
     r"|\bearly ?stopping\b.*\b(?:triggered|stopping training)|\bstopping training early\b"
 )

@@ -188,7 +188,7 @@ def tidy(line: str) -> str:
 def _bare(page: _Page, line: str) -> None:
     """``[user@]host[:port] [-p port]`` without a program before it, or an unlabelled password line."""
     words = line.split()
-    if re.search(r"(?:^|[\s:])[a-z][a-z0-9+.-]*://", line, re.IGNORECASE):
+    if re.search(r"(?:^|[\s:])[a-z][a-z0-9+.-]*://|^(?:mailto|tel|sip|xmpp):", line, re.IGNORECASE):
         raise refuse("This is a web link, not an SSH login.")
     if len(words) == 1 and (page.many or page.found.host) and "@" not in line:
         if re.search(r"\$\(|`|;|\||&&", line):
