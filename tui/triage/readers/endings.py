@@ -39,7 +39,8 @@ _SHELL = re.compile(
     rf"|第 ?\d+ ?行)[:：] *(?P<pid2>\d+) +{_WORD.replace('said', 'said2')})"
 )
 _JOB = re.compile(
-    rf"(?i)^\[\d+\][+-]? +(?:(?P<pid>\d+) )? *(?:exit (?P<code>[1-9]\d{{0,2}})(?: {{2,}}\S| *$)|{_WORD}(?: \(core dumped\))? {{2,}}\S)"
+    rf"(?i)^\[\d+\][+-]? +(?:(?P<pid>\d+) )? *(?:exit (?P<code>[1-9]\d{{0,2}})(?: {{2,}}\S| *$)"
+    rf"|{_WORD}(?: \(core dumped\))? {{2,}}\S)"
 )
 _ALONE = re.compile(rf"^(?i:{_WORD})(?: ?\((?:core dumped|核心已转储|吐核)\))?[.!]?$")
 _ZSH = re.compile(rf"(?i)^(?:zsh|sh|bash|dash): (?:(?P<pid>\d+) )?{_WORD}(?: \(core dumped\))? {{2,}}\S")
