@@ -11,6 +11,7 @@ from tui.fleet.reducer import reduce
 from tui.model.command import CommandRecord
 from tui.model.event import (
     CommandRan,
+    Diagnosed,
     Event,
     FleetChanged,
     ForwardChanged,
@@ -20,6 +21,7 @@ from tui.model.event import (
     ProgressRead,
     TelemetryTaken,
 )
+from tui.model.incident import Diagnosis, Incident
 from tui.model.instance import Endpoint, Instance, Link, LinkState
 from tui.model.reading import Source, known
 from tui.model.run import Progress, RunSpec, RunState
@@ -63,6 +65,7 @@ def probe(
         use_pct=34.0,
         inodes=1000,
         inodes_used=inodes,
+        inodes_free=1000 - inodes,
         inode_use_pct=inodes / 10,
     )
     source = replace(SOURCE, taken_at=at)
@@ -251,6 +254,25 @@ def test_everything_kept_is_bounded() -> None:
     assert len(snapshot.commands) == 500
     assert len(snapshot.notices) == 100
     assert snapshot.commands[-1].what == "c1999"
+
+
+def test_what_is_used_up_runs_out_no_more_and_a_dead_run_comes_before_it() -> None:
+    dead = truth(False, log_at=T0)
+    snapshot = fold(FLEET, live(), probe(T0, inodes=1000, truth=dead), ProgressRead("run-1", Progress()))
+    told = snapshot.boxes[0].attention
+    assert [a.short for a in told] == ["run dead", "inodes 100%"]
+    assert "No inodes are left on /data" in told[1].text and "full in" not in told[1].text
+
+
+def test_a_diagnosis_of_a_cut_link_is_no_news_once_the_run_is_seen_again() -> None:
+    cut = Incident("ssh_dropped", SafeText("cut"), "warning", "control", 0.9, "identical", (), (), ())
+    told = Diagnosed(
+        "box-a", "run-1", Diagnosis("unreachable", SafeText("The SSH connection was cut."), (cut,), T0), T0
+    )
+    away = fold(FLEET, LinkChanged("box-a", Link(LinkState.LOST, since=T0)), told)
+    assert [a.short for a in away.runs[0].attention] == ["ssh dropped"]
+    back = fold(live(), probe(truth=truth(True, log_at=T0)), start=away)
+    assert back.runs[0].attention == ()
 
 
 def test_judging_only_what_came_in_ends_in_the_same_picture() -> None:

@@ -92,6 +92,19 @@ async def test_verdict_evidence_and_next_step_are_in_sight_without_a_key(size: t
         assert "taken 14:02" in text or "taken" in text
 
 
+async def test_a_mount_that_fills_up_is_not_shown_as_health_and_its_remedy_is_the_first_choice() -> None:
+    press = safe(f"Inodes are running out on {FS}: 88 % used, full in 42 s at this rate.")
+    told = fixture.healthy()
+    verdict = SafeText("Nothing has failed yet, but its box needs you.")
+    told = replace(told, pressing=(press,), diagnosis=replace(told.diagnosis, verdict=verdict))
+    for size in SIZES:
+        async with opened(size, fixture.store(told)) as (app, screen, _):
+            text = " ".join(said(app).split())
+            assert f"{UNICODE.attention} Nothing has failed yet" in text
+            assert "88 % used" in text
+            assert screen.query_one(Chooser).selected == ("look", "disk_files")
+
+
 async def test_a_digit_leads_into_the_log_at_that_line() -> None:
     async with opened() as (app, _, pilot):
         await pilot.press("2")

@@ -13,11 +13,12 @@ from tests.fixtures import run_fixture
 from tests.fixtures.run_fixture import BOX, NOW, RUN
 from tui.box.errors import CommandRefused, ConnectFailure, fold, identity_changed
 from tui.box.transport import LinkLost
+from tui.model.event import Diagnosed
 from tui.model.failure import Failure
 from tui.model.instance import Link, LinkState
 from tui.model.look import LookAnswer
 from tui.model.reading import Reading, known
-from tui.model.snapshot import BoxView, RunView
+from tui.model.snapshot import Attention, BoxView, RunView
 from tui.model.telemetry import Host
 from tui.model.text import SafeText, safe
 from tui.workers.evidence import diagnosed
@@ -48,6 +49,7 @@ def dmesg(pid: int, seconds_ago: float) -> LookAnswer:
     lines = (
         f"[{at:12.6f}] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0",
         f"[{at:12.6f}] Memory cgroup out of memory: Killed process {pid} (python) total-vm:9kB, anon-rss:5kB",
+        f"[{at:12.6f}] oom_reaper: reaped process {pid} (python), now anon-rss:0kB",
         "[    5.000000] usb 1-1: new device",
     )
     return LookAnswer(BOX, "dmesg", NOW, SafeText("dmesg"), 0, tuple(map(safe, lines)))
@@ -80,6 +82,26 @@ def test_other_words_of_the_kernel_stay() -> None:
     kernel = about_this_run(dmesg(999, 5), box, run)
     assert kernel.answer.lines == ("[    5.000000] usb 1-1: new device",)
     assert about_this_run(dmesg(999, 5), box, None).answer.lines == dmesg(999, 5).lines
+
+
+def test_nothing_wrong_is_never_said_beside_a_mount_that_fills_up(tmp_path: Path) -> None:
+    box, run = picture()
+    assert run.truth is not None and box.telemetry is not None
+    alive = replace(run, truth=replace(run.truth, alive=True, gone_reason=None), attention=())
+    telemetry = replace(box.telemetry, runs=(replace(run.truth, alive=True, gone_reason=None),))
+    filling = Attention(
+        "attention", SafeText("inodes 88%"), SafeText("Inodes are running out on /d: 88 % used.")
+    )
+    rules = load_rules(tmp_path)
+
+    def told(*attention: Attention) -> Diagnosed:
+        seen = replace(box, telemetry=telemetry, looks=(), attention=attention)
+        return diagnosed(rules, seen, alive, None, log_at=None, at=NOW)
+
+    assert told().diagnosis.outcome == "running" and not told().pressing
+    assert told().diagnosis.verdict.startswith("Nothing is wrong")
+    assert told(filling).pressing == (filling.text,)
+    assert told(filling).diagnosis.verdict == "Nothing has failed yet, but its box needs you."
 
 
 WHERE = "root@10.0.0.9:22"

@@ -54,7 +54,8 @@ def _diagnosed(run: RunView) -> Attention | None:
         return None
     first = told.incidents[0]
     revived = told.outcome in ("dead", "stalled") and run.state not in (RunState.DEAD, RunState.STALLED)
-    if first.severity == "info" or revived:
+    answers = told.outcome == "unreachable" and run.state not in (RunState.UNREACHABLE, RunState.UNKNOWN)
+    if first.severity == "info" or revived or answers:
         return None
     level = "danger" if first.severity == "fatal" else "attention"
     return Attention(
@@ -69,19 +70,25 @@ def _filesystem(fs: Filesystem, growth: Growth | None, t: Thresholds) -> Iterato
         return
     g = growth or Growth()
     rows = (
-        ("inodes", fs.inode_use_pct, t.inode_pct, g.inodes_full_in_s),
-        ("disk", fs.use_pct, t.disk_pct, g.bytes_full_in_s),
+        ("inodes", fs.inode_use_pct, t.inode_pct, g.inodes_full_in_s, fs.inodes_free),
+        ("disk", fs.use_pct, t.disk_pct, g.bytes_full_in_s, fs.avail_bytes),
     )
-    for word, pct, limit, left in rows:
+    for word, pct, limit, left, free in rows:
         soon = left is not None and left < t.full_in_s
         if pct is None or (pct < limit and not (soon and pct >= 50)):
             continue
-        when = f", full in {long(left)} at this rate" if left is not None else ""
         level = "danger" if pct >= t.danger_pct else "attention"
-        what = "Inodes are running out" if word == "inodes" else "The disk is filling up"
-        yield Attention(
-            level, SafeText(f"{word} {pct:.0f}%"), SafeText(f"{what} on {fs.mount}: {pct:.0f} % used{when}.")
-        )
+        yield Attention(level, SafeText(f"{word} {pct:.0f}%"), _filling(word, fs, pct, left, free))
+
+
+def _filling(word: str, fs: Filesystem, pct: float, left: float | None, free: int | None) -> SafeText:
+    """What is true of a mount that presses. What is used up does not run out any more."""
+    if free == 0:
+        what = "No inodes are left" if word == "inodes" else "The disk is full"
+        return SafeText(f"{what} on {fs.mount}: nothing new can be written there.")
+    what = "Inodes are running out" if word == "inodes" else "The disk is filling up"
+    when = f", full in {long(left)} at this rate" if left is not None else ""
+    return SafeText(f"{what} on {fs.mount}: {pct:.0f} % used{when}.")
 
 
 def _memory(memory: Memory, first_oom: int | None, t: Thresholds) -> Iterator[Attention]:

@@ -324,7 +324,8 @@ def _judged_box(
 ) -> BoxView:
     own = attention.box_attention(box, box.first_oom, now, rules.thresholds)
     told = reconcile.attention(box, accounts, now)
-    found = tuple(sorted((*own, *told, *of_runs), key=lambda a: a.level != "danger"))
+    # of what is equally grave, what happened to a run is told before what its box lacks
+    found = tuple(sorted((*of_runs, *own, *told), key=lambda a: a.level != "danger"))
     return box if found == box.attention else replace(box, attention=found)
 
 

@@ -134,6 +134,7 @@ class Diagnosed:
 
     Attributes:
         looked_at: what was looked at, and when that was taken; None where it could not be.
+        pressing: what the box wants attention for besides, such as a mount that is filling up.
     """
 
     box: str
@@ -141,6 +142,7 @@ class Diagnosed:
     diagnosis: Diagnosis
     at: float
     looked_at: tuple[tuple[SafeText, float | None], ...] = ()
+    pressing: tuple[SafeText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

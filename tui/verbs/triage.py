@@ -71,14 +71,14 @@ def triage(args: argparse.Namespace) -> int:
     if args.name is not None:
         told = asyncio.run(_of_name(args.name, where, rules))
         diagnosis, live = told.diagnosis, True
-        looked = told.looked_at
+        looked, press = told.looked_at, told.pressing
     else:
-        diagnosis, looked, live = _of_files(args, rules), (), args.probe is not None
+        diagnosis, looked, press, live = _of_files(args, rules), (), (), args.probe is not None
     if args.json:
-        print(json.dumps(diagnosis_json(diagnosis, looked), ensure_ascii=False, indent=1))
+        print(json.dumps(diagnosis_json(diagnosis, looked, press), ensure_ascii=False, indent=1))
     else:
-        print("\n".join(diagnosis_lines(diagnosis, looked)))
-    return exit_of(diagnosis, live=live)
+        print("\n".join(diagnosis_lines(diagnosis, looked, press)))
+    return exit_of(diagnosis, live=live, pressed=bool(press))
 
 
 async def _of_name(name: str, where: Paths, rules: Rules) -> Diagnosed:
@@ -220,20 +220,27 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 # -- what is told ------------------------------------------------------------------------------------------
 
 
-def exit_of(told: Diagnosis, *, live: bool) -> Exit:
+def exit_of(told: Diagnosis, *, live: bool, pressed: bool = False) -> Exit:
     """0 nothing wrong, 1 something is, 3 unreachable, 4 not known.
 
     Args:
         live: something was asked about the present; a saved log alone cannot tell of it, and need not.
+        pressed: its box wants attention, though nothing failed.
     """
     if told.outcome == "unreachable":
         return Exit.UNREACHABLE
-    if any(one.severity != "info" for one in told.incidents) or told.outcome in ("dead", "stalled"):
+    if (
+        any(one.severity != "info" for one in told.incidents)
+        or told.outcome in ("dead", "stalled")
+        or pressed
+    ):
         return Exit.ATTENTION
     return Exit.UNKNOWN if live and told.outcome == "unknown" else Exit.FINE
 
 
-def diagnosis_json(told: Diagnosis, looked: Iterable[tuple[str, float | None]] = ()) -> dict[str, object]:
+def diagnosis_json(
+    told: Diagnosis, looked: Iterable[tuple[str, float | None]] = (), pressing: Iterable[str] = ()
+) -> dict[str, object]:
     """A diagnosis as plain JSON values."""
     return {
         "outcome": told.outcome,
@@ -241,6 +248,7 @@ def diagnosis_json(told: Diagnosis, looked: Iterable[tuple[str, float | None]] =
         "taken_at": told.taken_at,
         "incidents": [_incident(one) for one in told.incidents],
         "ruled_out": [{"class": one.cls, "why": one.why} for one in told.ruled_out],
+        "pressing": list(pressing),
         "looked_at": [{"what": what, "at": at} for what, at in looked],
     }
 
@@ -269,10 +277,13 @@ def _fact(value: object) -> object:
     return [_fact(one) for one in value] if isinstance(value, tuple) else value
 
 
-def diagnosis_lines(told: Diagnosis, looked: Iterable[tuple[str, float | None]] = ()) -> Iterator[str]:
+def diagnosis_lines(
+    told: Diagnosis, looked: Iterable[tuple[str, float | None]] = (), pressing: Iterable[str] = ()
+) -> Iterator[str]:
     """A diagnosis as lines for a pipe or a plain terminal."""
     yield str(told.verdict)
     yield f"outcome {told.outcome}"
+    yield from (f"needs you   {text}" for text in pressing)
     for one in told.incidents:
         yield ""
         yield f"{one.cls}: {one.title}"

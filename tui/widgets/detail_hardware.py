@@ -88,6 +88,8 @@ def _full_in(growth: Growth) -> str:
     if not known:
         return ""
     left, word, rate = min(known, key=lambda end: end[0])
+    if left == 0:
+        return "no inodes left" if word == "inodes" else "no bytes left"
     if left > 3 * 86400:
         return ""
     speed = f"{rate * 60:,.0f} files/min" if word == "inodes" else f"{size(rate * 60)}/min"

@@ -82,7 +82,7 @@ def disk_summary(sight: Sight, width: int) -> Line:
     ]
     left = _soonest(dict(sight.box.growth).get(worst.mount) if sight.box else None)
     if left is not None:
-        parts.append(((f"full in {long(left)}", "attention" if left < t.full_in_s else ""),))
+        parts.append(((full_in(left), "attention" if left < t.full_in_s else ""),))
     if hung:
         parts.append(((f"{hung} not answering", "attention"),))
     parts.append(((worst.mount, "dim"),))
@@ -140,6 +140,11 @@ def _soonest(growth: Growth | None) -> float | None:
     return min(known, default=None)
 
 
+def full_in(left: float) -> str:
+    """When a mount is full, in words."""
+    return f"full in {long(left)}" if left > 0 else "full"
+
+
 def _growth(growth: Growth | None, width: int, sight: Sight) -> list[Line]:
     """How a mount grows. Nothing while too little is known, or nothing grows."""
     if growth is None:
@@ -153,7 +158,7 @@ def _growth(growth: Growth | None, width: int, sight: Sight) -> list[Line]:
         if rate is None or rate <= 0:
             continue
         soon = left is not None and left < sight.thresholds.full_in_s
-        said = f"full in {long(left)}" if left is not None else f"{NA}: size not known"
+        said = full_in(left) if left is not None else f"{NA}: size not known"
         level = "attention" if soon else "dim"
         sign = sight.glyphs.attention if soon else " "
         lines.append(

@@ -36,6 +36,7 @@ _SHORT_LABEL = {
     "also found": "also",
     "looked at": "seen",
     "more looks": "more",
+    "needs you": "wants",
     "leads to": "then",
 }
 _SHORT_PLANE = {"control": "control plane", "science": "science"}
@@ -89,7 +90,10 @@ def entries(view: TriageView, width: int, height: int) -> list[Entry]:
     incident = view.incident
     if incident is None:
         ruled = list(_ruled_out(view.told.diagnosis.ruled_out, view, width))
-        return _airy([head, ruled, list(_looked_at(view, width)), list(_looks(view, width, ()))], height)
+        press, steps = list(_pressing(view, width)), list(_against_pressure(view, width))
+        used = ("disk_files", "storage") if steps else ()
+        looks = list(_looks(view, width, used))
+        return _airy([head, press, steps, ruled, list(_looked_at(view, width)), looks], height)
     ruled = list(_ruled_out((*incident.ruled_out, *view.told.diagnosis.ruled_out), view, width))
     steps = list(_steps(incident, view, width))
     others = [*_leads_to(incident, view, width), *_others(view, width)]
@@ -134,20 +138,21 @@ def _waiting(view: TriageView, width: int) -> Iterator[Line]:
 def _verdict(view: TriageView, told: Diagnosis, width: int) -> Iterator[Line]:
     incident = view.incident
     glyphs = view.glyphs
-    level, glyph = _mark(incident, told, glyphs)
+    level, glyph = _mark(incident, told, glyphs, pressed=bool(view.told and view.told.pressing))
     text = told.verdict if view.at_incident == 0 or incident is None else incident.title
     for i, part in enumerate(wrap(text, max(10, width - 4))):
         yield ((f" {glyph} " if i == 0 else "   ", level), (part, f"strong {level}".strip()))
 
 
-def _mark(incident: Incident | None, told: Diagnosis, glyphs: Glyphs) -> tuple[str, str]:
+def _mark(incident: Incident | None, told: Diagnosis, glyphs: Glyphs, *, pressed: bool) -> tuple[str, str]:
     if incident is not None:
         if incident.severity == "fatal":
             return "danger", glyphs.gone
         return ("attention", glyphs.attention) if incident.severity == "warning" else ("", glyphs.dot)
-    if told.outcome in ("unknown", "unreachable"):
+    if told.outcome == "unreachable" or (told.outcome == "unknown" and not pressed):
         return "dim", glyphs.unknown
-    return ("attention", glyphs.attention) if told.outcome in ("dead", "stalled") else ("", glyphs.done)
+    wants = pressed or told.outcome in ("dead", "stalled")
+    return ("attention", glyphs.attention) if wants else ("", glyphs.done)
 
 
 def _standing(view: TriageView, width: int) -> Iterator[Line]:
@@ -203,6 +208,26 @@ def _labelled(label: str, line: Line, view: TriageView, width: int) -> Line:
     word = label if width >= WIDE else _SHORT_LABEL.get(label, label)
     head: Span = (f" {fit(word, cells - 1, ellipsis=view.glyphs.ellipsis)}", "dim")
     return clip((head, *line), width - 1, view.glyphs.ellipsis)
+
+
+def _pressing(view: TriageView, width: int) -> Iterator[Entry]:
+    """What is no fault yet and will be one."""
+    label = "needs you"
+    for text in view.told.pressing if view.told is not None else ():
+        for part in wrap(text, max(10, width - label_cells(width) - 2)):
+            yield Entry((_labelled(label, ((part, "attention"),), view, width),))
+            label = ""
+
+
+def _against_pressure(view: TriageView, width: int) -> Iterator[Entry]:
+    """Where a mount presses, what to do about it before it ends the run."""
+    words = view.told.pressing if view.told is not None else ()
+    if not view.mount or not any(f" on {view.mount}:" in text for text in words):
+        return
+    files = RemedyStep(SafeText("List the directories with the most files"), 0, look="disk_files")
+    yield _step(("look", "disk_files"), "do next", files, view, width)
+    survey = RemedyStep(SafeText(f"Find out what can be freed on {safe(view.mount)}"), 0, look="storage")
+    yield _step(("storage", view.mount), "", survey, view, width)
 
 
 def _ruled_out(found: Sequence[RuledOut], view: TriageView, width: int) -> Iterator[Entry]:
@@ -309,8 +334,9 @@ def _looks(view: TriageView, width: int, used: Sequence[str]) -> Iterator[Entry]
         step = RemedyStep(SafeText(look.title), 0, look=look.id)
         yield _step(("look", look.id), label, step, view, width)
         label = ""
-    if view.mount and (view.incident is None or view.incident.cls not in STORAGE):
-        step = RemedyStep(SafeText(f"Find out what can be freed on {safe(view.mount)}"), 0, look="storage")
+    offered = "storage" in used or (view.incident is not None and view.incident.cls in STORAGE)
+    if view.mount and not offered:
+        step = RemedyStep(SafeText(f"find out what can be freed on {safe(view.mount)}"), 0, look="storage")
         yield _step(("storage", view.mount), label, step, view, width)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tui.fleet.judge import STALLED_AFTER_S
 from tui.model.event import Diagnosed
+from tui.model.incident import Diagnosis
 from tui.model.instance import LinkState
 from tui.model.look import LookAnswer
 from tui.model.snapshot import BoxView, RunView
@@ -71,7 +72,22 @@ def diagnosed(
     if others:
         told = replace(told, ruled_out=(*told.ruled_out, *others))
     name = run.name if run is not None else None
-    return Diagnosed(box.name, name, told, at, tuple(looked_at(box, run, digest, log_at)))
+    press = pressing(box, run)
+    told = _not_all_well(told, press, "its box" if run is not None else "the box")
+    return Diagnosed(box.name, name, told, at, tuple(looked_at(box, run, digest, log_at)), press)
+
+
+def pressing(box: BoxView, run: RunView | None) -> tuple[SafeText, ...]:
+    """What the box wants attention for, less what is said of the run itself."""
+    of_run = set(run.attention) if run is not None else set()
+    return tuple(one.text for one in box.attention if one not in of_run)
+
+
+def _not_all_well(told: Diagnosis, press: tuple[SafeText, ...], whose: str) -> Diagnosis:
+    """No fault was found; but what is about to become one must not stand below "nothing is wrong"."""
+    if not press or told.incidents or told.outcome not in ("running", "unknown"):
+        return told
+    return replace(told, verdict=SafeText(f"Nothing has failed yet, but {whose} needs you."))
 
 
 def known_of(box: BoxView, run: RunView | None, at: float) -> Known:

@@ -19,7 +19,8 @@ OWN_BOOT_S = 60.0
 
 _STAMP = re.compile(r"^\[\s*(?P<at>\d{1,10}\.\d{1,9})\]")
 _KILLED = re.compile(
-    r"(?:Killed process|Out of memory: Kill process) (?P<pid>\d{1,10}) \((?P<name>[^)]{0,64})\)"
+    r"(?:Killed process|Out of memory: Kill process|oom_reaper: reaped process) "
+    r"(?P<pid>\d{1,10}) \((?P<name>[^)]{0,64})\)"
 )
 _OOM = re.compile(r"(?i)oom-kill|out of memory|killed process|oom_reaper")
 
