@@ -28,7 +28,7 @@ umask 077
 mkdir -p -- "$1" || exit 3
 if ! mkdir -- "$2" 2>/dev/null; then
   [ -e "$2/.rgt" ] && exit 9
-  [ -z "$(ls -A -- "$2" | grep -v '^\.in')" ] || exit 9
+  [ -z "$(ls -A -- "$2" | grep -v '^\.in[0-9]*$')" ] || exit 9
 fi
 cd -- "$2" || exit 3
 in=.in$$

@@ -31,7 +31,9 @@ LC_ALL=C; export LC_ALL
 home() { case $1 in '~/'*) printf '%s/%s\n' "$HOME" "${1#??}" ;; *) printf '%s\n' "$1" ;; esac; }
 run=$(home "$1")
 echo "run $run"
-if [ -e "$run" ]; then if [ -e "$run/.rgt/plan/id" ]; then echo 'taken plan'; else echo 'taken other'; fi; fi
+if [ -e "$run/.rgt/plan/id" ]; then echo 'taken plan'
+elif [ -d "$run" ] && [ -z "$(ls -A "$run" | grep -v '^\.in[0-9]*$')" ]; then : # cut off on the way
+elif [ -e "$run" ]; then echo 'taken other'; fi
 d=$run
 while [ ! -d "$d" ]; do case $d in */*) d=${d%/*} ;; *) d= ;; esac; d=${d:-/}; done
 [ -w "$d" ] && echo 'writable yes' || echo "writable no"
