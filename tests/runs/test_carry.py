@@ -112,12 +112,15 @@ async def test_another_file_of_the_name_is_not_written_over(tmp_path: Path) -> N
         ("finished", None, "over"),
         ("lost", None, "dead"),
         ("failed", None, "dead"),
-        ("absent", None, "dead"),
+        ("absent", None, "unbegun"),  # a disk that is not mounted shows no folder either
+        ("placed", None, "unbegun"),
         ("unknown", "gone", "unknown"),
         (None, "stopped", "taken"),
         (None, "gone", "taken"),
         (None, "running", "unknown"),
         (None, "starting", "unknown"),
+        (None, "stopping", "unknown"),
+        (None, "destroying", "unknown"),
         (None, None, "unknown"),
     ],
 )

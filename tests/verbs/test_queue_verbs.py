@@ -65,6 +65,10 @@ def test_every_cell_runs_once_and_each_state_has_its_own_witness(
     assert {(cell["sealed"], cell["accepted"]) for cell in cells.values()} == {(False, False)}
     assert main(["queue", str(job), "--on", "box-1", *words]) == 1
     assert "was begun on box-1, box-2" in capsys.readouterr().err
+    elsewhere = [] if shared else ["--shared", str(box.home / "all")]
+    assert main(["queue", str(job), "--on", "box-2,box-1", *elsewhere]) == 1  # each cell a second time
+    assert "nothing was started" in capsys.readouterr().err.lower()
+    assert not list(box.home.glob(("rgt" if shared else "all") + "/p/ran"))
     assert main(["close", str(cells["1"]["run"])]) == 0
     capsys.readouterr()
     assert main(["matrix"]) == 1

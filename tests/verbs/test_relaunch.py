@@ -17,6 +17,7 @@ from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.paths import Paths
 from tui.runs.book import book
+from tui.workers.lock import WatchLock
 
 __all__ = ["box", "where"]
 
@@ -112,6 +113,35 @@ def test_silence_is_no_death_until_somebody_gives_his_word(
     assert main(["receipts", "--json"]) == 0
     last = json.loads(capsys.readouterr().out)["receipts"][-1]
     assert "which is unknown, by the operator's word" in last["detail"]
+
+
+def test_a_launch_elsewhere_and_a_relaunch_beside_another_start_nothing(
+    where: Paths, box: Sshd, other: Sshd, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", str(tmp_path / "code" / "job.toml"), "--on", "box-2"]) == 1
+    assert "was launched on box-1" in capsys.readouterr().err
+    end(box, run)
+    lock = WatchLock(where.locks / f"relaunch-{run.name}.lock")
+    assert lock.claim() is None
+    assert main(["relaunch", run.name, "--on", "box-2", "--from-scratch"]) == 1
+    assert "Nothing was started here" in capsys.readouterr().err
+    lock.release()
+    assert not (other.home / "rgt/p/active").exists()
+
+
+def test_a_relaunch_that_was_cut_off_goes_on_by_the_same_command(
+    where: Paths, box: Sshd, other: Sshd, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = copied(run, tmp_path)
+    end(box, run)
+    there = other.home / "rgt/p/active" / run.name
+    page = book(where).page(run.name)  # as it is when rgt is killed between the page and the first word there
+    book(where).move(page.model_copy(update={"box": "box-2", "folder": str(there)}))
+    assert main(["relaunch", run.name, "--on", "box-1", "--from", str(copy)]) == 3
+    assert "Somebody may be starting it" in capsys.readouterr().err
+    assert main(["relaunch", run.name, "--on", "box-2", "--from", str(copy)]) == 0
+    first = next(line for line in (there / "train.log").read_text().split("\n") if line.startswith("step"))
+    assert int(first.split("/")[0].split()[1]) == int((copy / "ckpt-1").read_text()) + 1
 
 
 def test_what_is_not_the_same_run_or_has_no_checkpoint_is_refused(

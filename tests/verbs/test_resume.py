@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.leash_notes import note
 from tui.fleet.paths import Paths
+from tui.runs.plan_files import wrapper, wrapper_name
 
 __all__ = ["box", "where"]
 
@@ -126,3 +128,16 @@ def test_the_handbook_needs_no_connection(
     note(where, "box-1", 1_800_000_000.0)
     assert main(["handbook", run.name, "--json"]) == 0
     assert "stops itself 2027-01-1" in json.loads(capsys.readouterr().out)["leash"]
+
+
+def test_a_run_that_was_laid_down_and_never_started_is_not_begun_without_its_code(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = launched(tmp_path, capsys, "print('step 1/1 loss: 1')\n")
+    until_ended(run)
+    shutil.rmtree(run / ".rgt/attempts")
+    (run / wrapper_name()).write_bytes(wrapper()[:1000])  # by a link that was cut
+    assert main(["resume", run.name]) == 1
+    assert "never started" in capsys.readouterr().err
+    assert (run / wrapper_name()).read_bytes() == wrapper()
+    assert not (run / ".rgt/attempts").exists()

@@ -1,7 +1,7 @@
 """The book of launched runs on this computer: which box and folder each has, and what it was made of.
 
 A page is written before a run is started and never changed, unless the run goes on on another box: after any
-crash it is known where to look.
+crash it is known where to look. A run has one page, so that none is started in two places.
 """
 
 from __future__ import annotations
@@ -60,8 +60,15 @@ class Book:
 
     folder: Path
 
-    def write(self, page: Page) -> None:
-        """Keep a page; the same run's page is kept as it was. Raises Failure where it cannot be stored."""
+    def write(self, page: Page, *, gone: bool = False) -> None:
+        """Keep a page; the same run's page is kept as it was.
+
+        Args:
+            gone: its folder was looked for just now and is not there: another plan may be laid down in it.
+
+        Raises:
+            Failure: it cannot be stored, or the run of this name is another one, or elsewhere.
+        """
         target = self._file(page.run)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,7 +82,7 @@ class Book:
             finally:
                 Path(name).unlink()
         except FileExistsError:
-            return
+            self._as_kept(page, gone=gone)
         except OSError as error:
             raise Failure(
                 f"The page of {safe(page.run, 100)} could not be stored ({error.strerror}).",
@@ -83,6 +90,29 @@ class Book:
                 do=f"Look at {self.folder}.",
                 code="book-unwritten",
             ) from None
+
+    def _as_kept(self, page: Page, *, gone: bool) -> None:
+        """The page that is kept is of the same run in the same place. Raises Failure: it is not."""
+        kept = self.page(page.run)
+        other = kept.instance_id and page.instance_id and kept.instance_id != page.instance_id
+        if (kept.box, kept.folder) != (page.box, page.folder) or other:
+            machine = f" ({safe(kept.instance_id, 60)})" if other else ""
+            raise Failure(
+                f"{safe(page.run, 100)} was launched on {kept.box}{machine}, in {safe(kept.folder, 200)}.",
+                means="A second one would do it twice; nothing was started.",
+                do=f"rgt relaunch {page.run} --on {page.box} goes on there; or give another --id.",
+                code="launched-elsewhere",
+            )
+        if kept.plan == page.plan:
+            return
+        if not gone:
+            raise Failure(
+                f"{safe(page.run, 100)} was launched with another plan.",
+                means="Nothing was started.",
+                do=f"Give the new run another --id, or go on with that one: rgt resume {page.run}.",
+                code="run-exists",
+            )
+        self.move(page)
 
     def move(self, page: Page) -> None:
         """Keep another page for a run that goes on elsewhere; the one before stays, below ``before``.

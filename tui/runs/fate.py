@@ -12,11 +12,14 @@ from typing import Literal
 from tui.model.text import SafeText, safe
 from tui.runs.truth import Truth
 
-Kind = Literal["runs", "over", "dead", "taken", "unknown"]
+Kind = Literal["runs", "over", "dead", "taken", "unbegun", "unknown"]
 """``runs``: it may be at work. ``over``: finished. ``dead``: its machine answers, and the run does not live.
-``taken``: its provider says that the machine does not run. ``unknown``: nobody can tell."""
+``taken``: its provider says that the machine does not run. ``unbegun``: its machine answers and knows no
+attempt of it: it was never started, is being started, or its disk is not there. ``unknown``: nobody can
+tell."""
 
-_ENDED = frozenset(("stopped", "stopping", "gone", "destroying"))
+_ENDED = frozenset(("stopped", "gone"))
+"""What is stopping or being destroyed may still be at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ def _of_truth(seen: Truth) -> Fate:
         return Fate("runs", safe(f"It is {seen.state} there: {seen.why}", 300))
     if seen.state == "finished":
         return Fate("over", seen.why)
+    if seen.state in ("absent", "placed"):
+        return Fate("unbegun", safe(f"{seen.why} Somebody may be starting it, or its disk is away.", 300))
     if seen.state == "unknown":
         return Fate("unknown", seen.why)
     return Fate("dead", safe(f"It is {seen.state} there: {seen.why}", 300))

@@ -49,15 +49,16 @@ class QueuePage(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class QueueBook:
-    """All queue pages. A page may only gain boxes and cells."""
+    """All queue pages. A page is never changed."""
 
     folder: Path
 
     def write(self, page: QueuePage) -> None:
-        """Store a page whole. Raises Failure: it could not be stored, or the queue has other cells."""
+        """Store a page whole. Raises Failure: it could not be stored, or the queue was begun otherwise."""
         before = self.find(page.queue)
-        if before is not None and before.values != page.values:
-            raise Failure(f"The queue {page.queue} has other cells.", means="Nothing was started.")
+        if before is not None:
+            _same(before, page)
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".queue-")
@@ -65,7 +66,12 @@ class QueueBook:
                 file.write(page.model_dump_json(indent=1))
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).replace(self._file(page.queue))
+            try:
+                os.link(name, self._file(page.queue))
+            finally:
+                Path(name).unlink()
+        except FileExistsError:  # begun by another rgt at this moment
+            _same(self.find(page.queue) or page, page)
         except OSError as error:
             raise Failure(
                 f"The queue's page could not be stored ({error.strerror}).", means="Nothing was started."
@@ -94,6 +100,20 @@ class QueueBook:
 
     def _file(self, queue: str) -> Path:
         return self.folder / f"{queue.replace('/', '_')}.json"
+
+
+def _same(before: QueuePage, page: QueuePage) -> None:
+    """Cells, boxes and folders are those that the queue was begun with. Raises Failure: they are not."""
+    if before.values != page.values:
+        raise Failure(f"The queue {page.queue} has other cells.", means="Nothing was started.")
+    if {one.box: one for one in before.shares} != {one.box: one for one in page.shares}:
+        shared = before.shares[0].claims.partition("/queue/")[0]
+        raise Failure(
+            f"The queue {page.queue} was begun with other folders, or another split: {safe(shared, 200)}.",
+            means="In others every cell could run a second time; nothing was started.",
+            do="Give the same --on, --shared and --dir as then.",
+            code="other-split",
+        )
 
 
 def queue_book(where: Paths) -> QueueBook:

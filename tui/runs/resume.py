@@ -13,13 +13,18 @@ from tui.runs.book import Page
 from tui.runs.detach import How
 from tui.runs.launch import Answer, Dial, Launch, launch
 from tui.runs.plan_files import PLAN, RGT, wrapper, wrapper_name
+from tui.runs.truth import look
 
-# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there.
+# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link ends
+# what comes in as its end would, and half a wrapper must not get the name.
 _WRAPPER = r"""
 umask 077
 cd -- "$1" || exit 3
 cat .rgt/plan/id || exit 4
-[ -e "$2" ] || { cat >"$2.part" && mv -f "$2.part" "$2"; }
+[ -e "$2" ] && [ "$(wc -c <"$2")" -eq "$3" ] && exit
+cat >"$2.part$$" && [ "$(wc -c <"$2.part$$")" -eq "$3" ] && mv -f "$2.part$$" "$2" && exit
+rm -f "$2.part$$"
+exit 5
 """
 
 
@@ -36,16 +41,28 @@ async def resume(
     Raises:
         Failure: its folder is not there, or holds another plan; nothing was started.
     """
-    box = await dial()
-    script = Script(_WRAPPER, (page.folder, wrapper_name()), why="is the plan there?")
-    done = await box.run(script, stdin=wrapper(), timeout=30)
+    box, text = await dial(), wrapper()
+    script = Script(_WRAPPER, (page.folder, wrapper_name(), str(len(text))), why="is the plan there?")
+    done = await box.run(script, stdin=text, timeout=30)
     there = done.stdout.decode("ascii", "replace").strip()
+    if done.exit == 5:
+        raise Failure(
+            "The wrapper did not arrive whole.", means="Nothing was started.", do="Resume it again."
+        )
     if done.exit != 0 or there != page.plan:
         raise Failure(
             f"{safe(page.folder, 200)} does not hold the plan of {page.run}.",
             means="Nothing was started.",
             do="The box may have been reset: launch the job again, with its checkpoints in place.",
             code="plan-gone",
+        )
+    seen = await look(box, page.folder)
+    if seen.state == "placed" and not page.cell:  # a queue lays its cells down whole
+        raise Failure(
+            f"{page.run} was laid down and never started; its code or checkpoints may not be there.",
+            means="Nothing was started.",
+            do=f"Launch it again, or rgt relaunch {page.run} --on {page.box}, which bring what is missing.",
+            code="never-started",
         )
     what = Launch(
         page.folder, {f"{PLAN}/id": f"{page.plan}\n".encode()}, page.job.log, page.session,

@@ -190,7 +190,8 @@ _REASONS: dict[str, tuple[State, str]] = {
 }
 
 FRESH_S = 120.0
-"""A heartbeat that is younger may be that of a live host; the wrapper waits for the next one then, as long."""
+"""A heartbeat that is younger may be a live host's; the wrapper, which has the same limit, then waits for
+another one."""
 
 _FULL_KIB = 256
 _FULL_INODES = 8
@@ -239,9 +240,7 @@ def _job_lives(said: Mapping[str, list[tuple[str, ...]]]) -> bool:
     child = _child(said)
     if child is None or len(holder) < 4 or len(here) < 2 or (holder[3], holder[2]) != (here[0], here[1]):
         return False
-    return any(
-        values[:2] == ("child", child[1]) and values[2:] != ("Z",) for values in said.get("proc", ())
-    )
+    return any(values[:2] == ("child", child[1]) and values[2:] != ("Z",) for values in said.get("proc", ()))
 
 
 def _child(said: Mapping[str, list[tuple[str, ...]]]) -> tuple[int, str, str] | None:

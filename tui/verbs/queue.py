@@ -61,6 +61,7 @@ async def _queue(args: argparse.Namespace) -> int:
     speeds = _speeds(args.speed, tuple(tasks))
     parts = {box: list(found) for box in tasks} if args.shared else split(found, speeds)
     parts = _as_before(queue_book(where).find(name), parts, found)
+    tasks = {box: tasks[box] for box in parts}  # in the order that it was begun in
     _say(args, (safe(f"{box}: {len(part)} cells of {len(found)}") for box, part in parts.items()))
     if args.dry_run:
         _say(args, (safe(f"  {box}  {cell.name}", 200) for box, part in parts.items() for cell in part))

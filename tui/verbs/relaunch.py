@@ -46,20 +46,35 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 async def _relaunch(args: argparse.Namespace) -> int:
+    from tui.verbs.ending import changing
+    from tui.workers.lock import WatchLock
+
+    where = changing(args)
+    lock = WatchLock(where.locks / f"relaunch-{args.name.replace('/', '_')}.lock")
+    holder = lock.claim()  # two at once would both find the old one dead, and start it twice
+    if holder is not None:
+        raise Failure(f"{holder} relaunches {safe(args.name, 100)}.", means="Nothing was started here.")
+    try:
+        return await _alone(args, where)
+    finally:
+        lock.release()
+
+
+async def _alone(args: argparse.Namespace, where: Paths) -> int:
     from tui.runs.book import book
     from tui.runs.errand import secrets_of
-    from tui.verbs.ending import changing, instance_named
+    from tui.verbs.ending import instance_named
     from tui.verbs.line import line_to
     from tui.workers.launch_once import look_around, look_first, plan_lines
 
-    where = changing(args)
     page = book(where).page(args.name)
     box = instance_named(args.on, where)
-    if box.name == page.box and box.instance_id == page.instance_id:
+    old = await _fate(page, where)
+    there = box.name == page.box and box.instance_id == page.instance_id
+    if there and old.kind != "unbegun":  # else a relaunch to it was cut off before it began
         raise Failure(f"{page.run} is on {box.name} already.", do=f"rgt resume {page.run}", exit=Exit.USAGE)
     task, files = _same(page, box, where, args.dir), _files(args, page)
     secrets = secrets_of(task.job)
-    old = await _fate(page, where)
     async with line_to(box, where) as line:
         looked = await look_around(line, await look_first(task, await line()), Path(page.file).parent)
         _say(f"relaunch {page.run}: from {page.box} to {box.name}")
@@ -72,7 +87,8 @@ async def _relaunch(args: argparse.Namespace) -> int:
             _say(f"  {title:<8} {text}")
         for check in looked.checks:
             _say(f"  {check.verdict:<8} {check.name}: {check.said}")
-        _certain(old, page, sworn=args.old_is_gone)
+        if not there:
+            _certain(old, page, sworn=args.old_is_gone)
         if args.dry_run or looked.stopped:
             _say("Nothing was started.")
             return Exit.ATTENTION if looked.stopped else Exit.FINE
@@ -185,7 +201,7 @@ async def _provider(page: Page, where: Paths) -> str | None:
 
 
 def _certain(old: Fate, page: Page, *, sworn: bool) -> None:
-    if old.certain or (old.kind == "unknown" and sworn):
+    if old.certain or (old.kind in ("unknown", "unbegun") and sworn):
         return
     if old.kind == "over":
         raise Failure(f"{page.run} is finished: {old.why}", do=f"rgt close {page.run}", code="run-over")

@@ -170,7 +170,7 @@ async def begin(
     task = looked.task
     what = task.launch(task.secrets_file(looked.home))
     plan = what.files[f"{PLAN}/id"].decode().strip()
-    book(where).write(task.page(file, plan, moment(time.time())))
+    book(where).write(task.page(file, plan, moment(time.time())), gone=not looked.taken)
     if task.job.custody is not None:  # what must survive is known from the first day on
         kept = custody_folder(where, task.run_id) / JOB
         write_file(kept, await asyncio.to_thread(file.read_bytes))
