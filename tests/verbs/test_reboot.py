@@ -80,6 +80,11 @@ def test_a_rebooted_box_lost_the_run_which_is_told_and_goes_on_by_resume(
         assert time.monotonic() < deadline
     assert main(["resume", run.name]) == 3  # nobody is there: nothing is said of the run, nothing is started
     box.boot(as_container=as_container)
+    if (
+        not as_container
+    ):  # another host of this name could have this disk, so a fresh heartbeat is no death yet
+        assert truth(where, run).state == "unknown"
+        (run / ".rgt" / "heartbeat").write_text(f"{time.time() - 200:.0f}\n")
     seen = truth(where, run)
     assert (seen.state, seen.alive, seen.attempt, seen.end) == ("lost", False, 1, {})
     assert ("started again since" in seen.why) is not as_container
