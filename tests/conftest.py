@@ -13,6 +13,19 @@ from tests.rig import Sshd
 # Whoever runs the tests may have keys of real providers in his home: no test asks those.
 os.environ["RGT_NO_ACCOUNTS"] = "1"
 
+TOGETHER = ("slurm",)
+"""Rooms whose tests share what is dear to start: one process does all of such a room."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes (``-n 2 --dist loadgroup``) the tests of a file stay in one, as do fixtures."""
+    rooms = Path(__file__).parent
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            path = item.path.relative_to(rooms)
+            group = path.parts[0] if path.parts[0] in TOGETHER else str(path.with_suffix(""))
+            item.add_marker(pytest.mark.xdist_group(group))
+
 
 @pytest.fixture
 def sshd_factory(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
