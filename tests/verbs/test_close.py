@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.rig import Sshd
 from tests.verbs.launched import box, until_ended, where
+from tui.box.local import LocalTransport
+from tui.box.transport import Completed, Script
 from tui.cli import main
 from tui.fleet.paths import Paths
+from tui.model.failure import Failure
+from tui.runs.book import book
+from tui.runs.close import Closed, close_out
+from tui.runs.truth import look
 
 __all__ = ["box", "where"]
 
@@ -71,6 +79,36 @@ def test_a_finished_run_is_sealed_once(
     assert main(["close", run.name, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "sealed-before"
     assert (export / "metrics.json").read_text() == '{"loss": 0.5}'
+
+
+async def test_of_two_closes_at_once_each_names_only_what_it_judged(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str], weights: bytes
+) -> None:
+    """The second begins while the first one loads its copy."""
+    run = await asyncio.to_thread(launched, tmp_path, capsys, weights)
+    page, truth = book(where).page(run.name), await look(LocalTransport(), str(run))
+    second: list[Closed] = []
+
+    class Slow(LocalTransport):
+        async def run(self, script: Script, **more: Any) -> Completed:
+            if script.why.startswith("load") and not second:
+                second.append(await close_out(LocalTransport(), page, truth))
+            return await super().run(script, **more)
+
+    assert (await close_out(Slow(), page, truth)).kind == "sealed-before"
+    assert second[0].kind == "sealed"
+    assert (run.parent.parent / "export" / run.name / "ckpt/best.pt").read_bytes() == weights
+    assert list((run.parent.parent / "export" / ".partial").iterdir()) == []
+
+
+async def test_what_another_plan_made_is_not_sealed_under_this_name(
+    where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str], weights: bytes
+) -> None:
+    run = await asyncio.to_thread(launched, tmp_path, capsys, weights)
+    (run / ".rgt/plan/id").write_text("another\n")
+    with pytest.raises(Failure, match="another plan"):
+        await close_out(LocalTransport(), book(where).page(run.name), await look(LocalTransport(), str(run)))
+    assert not (run.parent.parent / "export").exists()
 
 
 @pytest.mark.parametrize(

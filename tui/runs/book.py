@@ -94,9 +94,10 @@ class Book:
     def _as_kept(self, page: Page, *, gone: bool) -> None:
         """The page that is kept is of the same run in the same place. Raises Failure: it is not."""
         kept = self.page(page.run)
-        other = kept.instance_id and page.instance_id and kept.instance_id != page.instance_id
+        was, now = kept.instance_id, page.instance_id
+        other = bool(was and now and was != now)
         if (kept.box, kept.folder) != (page.box, page.folder) or other:
-            machine = f" ({safe(kept.instance_id, 60)})" if other else ""
+            machine = f" ({safe(was or '', 60)})" if other else ""
             raise Failure(
                 f"{safe(page.run, 100)} was launched on {kept.box}{machine}, in {safe(kept.folder, 200)}.",
                 means="A second one would do it twice; nothing was started.",

@@ -1,18 +1,21 @@
 """Close-out: what a finished run made becomes a sealed export, in one rename, or goes into quarantine.
 
-Everything happens on the box, next to the run: copied into ``export/.partial``, judged there, then renamed. A
-sealed export is never written over, and what did not pass keeps its reason beside it.
+Everything happens on the box, next to the run: copied into a folder of this close's own below
+``export/.partial``, judged there, then renamed: of two at once, each names only what it judged.
+A sealed export is never written over, and what did not pass keeps its reason beside it.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-from tui.box.transport import Script, Transport
+from tui.box.transport import LinkLost, Script, SessionsExhausted, Transport
 from tui.checkpoints.pickle_globals import NUMPY_SCALARS
 from tui.model.failure import Failure
 from tui.model.globs import matching
@@ -36,13 +39,16 @@ find . -path ./.rgt -prune -o -path ./src -prune -o -type f -exec sh -c '
 for f; do printf "%s %s\0" "$(wc -c <"$f" | tr -d " ")" "${f#./}"; done' rgt {} +
 """
 
-# $1 the run's folder, $2 the project's, $3 run's name. NUL-ended paths come in. 9: it is sealed already.
+# $1 the run's folder, $2 the project's, $3 run's name, $4 name of the copy. NUL-ended paths come in.
+# What closes that died have left goes when it is older than any can be. 9: it is sealed already.
 _GATHER = r"""
 umask 022
 cd -- "$1" || exit 3
-to=$2/export/.partial/$3
+in=$2/export/.partial to=$2/export/.partial/$4
 [ ! -e "$2/export/$3" ] || exit 9
-rm -rf -- "$to" && mkdir -p -- "$to" || exit 4
+mkdir -p -- "$in" || exit 4
+find "$in" -mindepth 1 -maxdepth 1 -type d -name "$3.*" -mmin +360 -exec rm -rf {} + 2>/dev/null
+mkdir -- "$to" || exit 4
 xargs -0 sh -c 'to=$0; for f; do
 case $f in */*) mkdir -p -- "$to/${f%/*}" || exit 255 ;; esac
 cp -p -- "$f" "$to/$f" || exit 255; done' "$to" || exit 5
@@ -57,23 +63,35 @@ _SHOW = 'cd -- "$1" && head -c "$2" -- "$3"'
 # $1 interpreter, $2 program; requests come on stdin.
 _LOAD = 'LC_ALL=C.UTF-8 OMP_NUM_THREADS=1 exec "$1" -I -B -c "$2"'
 
-# $1 the project's folder, $2 run's name: everything on the disk first, then the one rename. -T where mv has
-# it, so that a folder that appeared meanwhile is an error and never a place to put it into.
+# $1 the project's folder, $2 run's name, $3 name of the copy: everything on the disk first, then one rename.
+# -T where mv has it, so that a folder that appeared meanwhile is an error and never a place to put it into.
 _SEAL = r"""
 cd -- "$1/export" || exit 3
 [ ! -e "$2" ] || exit 9
 sync
-if mv -T -- ".partial/$2" "$2" 2>/dev/null; then exit 0; fi
-[ ! -e "$2" ] && mv -- ".partial/$2" "$2"
+if mv -T -- ".partial/$3" "$2" 2>/dev/null; then exit 0; fi
+[ ! -e "$2" ] || exit 9
+mv -- ".partial/$3" "$2"
 """
 
-# $1 the project's folder, $2 run's name, $3 attempt; the reason is stdin. 9: that attempt lies there already.
+# $1 the project's folder, $2 run's name, $3 attempt, $4 name of the copy; the reason is stdin. 9: that
+# attempt lies there already.
 _QUARANTINE = r"""
 cd -- "$1" || exit 3
 mkdir -p quarantine
 to=quarantine/$2--$3
 [ ! -e "$to" ] || exit 9
-cat >"export/.partial/$2/REASON.txt" && mv -- "export/.partial/$2" "$to"
+cat >"export/.partial/$4/REASON.txt" || exit 4
+if mv -T -- "export/.partial/$4" "$to" 2>/dev/null; then exit 0; fi
+[ ! -e "$to" ] || exit 9
+mv -- "export/.partial/$4" "$to"
+"""
+
+# $1 the project's folder, $2 name of this close's own copy, which got no name. It is taken from sight first:
+# a seal that is still under way, unanswered, then has all of it or nothing.
+_FORGET = r"""
+cd -- "$1/export/.partial" 2>/dev/null && mv -- "$2" "$2.dropped" 2>/dev/null && rm -rf -- "$2.dropped"
+exit 0
 """
 
 
@@ -99,21 +117,39 @@ async def close_out(transport: Transport, page: Page, truth: Truth) -> Closed:
     chosen, reasons = choose(page.job, tuple(sizes))
     if truth.state != "finished":
         reasons = (safe(f"The run did not finish: {truth.why}"), *reasons)
+    copy = f"{page.run}.{secrets.token_hex(4)}"
+    try:
+        return await _named(transport, page, truth, copy, chosen, reasons)
+    finally:  # where it got a name, nothing is left there; a lost link leaves it to the next close
+        with suppress(LinkLost, SessionsExhausted, TimeoutError):
+            await transport.run(Script(_FORGET, (page.root, copy), why="drop the unnamed copy"), timeout=20)
+
+
+async def _named(
+    transport: Transport,
+    page: Page,
+    truth: Truth,
+    copy: str,
+    chosen: Sequence[str],
+    reasons: tuple[SafeText, ...],
+) -> Closed:
+    """Copy what was chosen, judge the copy, and give it its name. Raises Failure."""
     sealed = f"{page.root}/export/{page.run}"
-    script = Script(_GATHER, (page.folder, page.root, page.run), why="copy what the run made")
+    script = Script(_GATHER, (page.folder, page.root, page.run, copy), why="copy what the run made")
     names = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name in chosen)
     done = await transport.run(script, stdin=names, timeout=3600)
     if done.exit == 9:
         return Closed("sealed-before", sealed)
     if done.exit != 0:
         raise _refused(page, done.stderr)
-    copy = f"{page.root}/export/.partial/{page.run}"
-    await _put(transport, copy, IDENTITIES, json.dumps(identities(page, truth), indent=1).encode())
-    bad, notes = await _judged(transport, copy, page, chosen)
+    place = f"{page.root}/export/.partial/{copy}"
+    await _put(transport, place, IDENTITIES, json.dumps(identities(page, truth), indent=1).encode())
+    bad, notes = await _judged(transport, place, page, chosen)
     reasons = (*reasons, *bad)
     if reasons:
-        return await _quarantine(transport, page, truth, reasons, notes, len(chosen))
-    done = await transport.run(Script(_SEAL, (page.root, page.run), why="seal the export"), timeout=600)
+        return await _quarantine(transport, page, truth, copy, reasons, notes, len(chosen))
+    script = Script(_SEAL, (page.root, page.run, copy), why="seal the export")
+    done = await transport.run(script, timeout=600)
     if done.exit == 9:
         return Closed("sealed-before", sealed)
     if done.exit != 0:
@@ -191,18 +227,21 @@ async def _judged(
 ) -> tuple[tuple[SafeText, ...], tuple[SafeText, ...]]:
     """What is wrong with the copies themselves, and what could not be looked at."""
     bad: list[SafeText] = []
+    large: list[SafeText] = []
     for path in chosen:
         if path.endswith(".json"):
             script = Script(_SHOW, (copy, str(_JSON_CAP), path), why="is it JSON?")
             text = (await transport.run(script, timeout=60, limit=_JSON_CAP + 1)).stdout
-            if len(text) < _JSON_CAP and not _is_json(text):
+            if len(text) >= _JSON_CAP:
+                large.append(safe(f"{path} is larger than {_JSON_CAP >> 20} MiB: not looked at whole.", 300))
+            elif not _is_json(text):
                 bad.append(safe(f"{path} is no JSON.", 300))
     loadable = [path for path in chosen if path.endswith(_LOADABLE)]
     wrong, notes = await _loaded(transport, copy, page.python, loadable)
     others = [path for path in chosen if path.endswith((".safetensors", ".npz"))]
     if others:
         notes = (*notes, safe(f"{len(others)} files were not loaded here; `rgt verify` does."))
-    return (*bad, *wrong), notes
+    return (*bad, *wrong), (*large, *notes)
 
 
 async def _loaded(
@@ -240,12 +279,13 @@ async def _quarantine(
     transport: Transport,
     page: Page,
     truth: Truth,
+    copy: str,
     reasons: tuple[SafeText, ...],
     notes: tuple[SafeText, ...],
     files: int,
 ) -> Closed:
     script = Script(
-        _QUARANTINE, (page.root, page.run, str(truth.attempt)), why="set it apart, with the reason"
+        _QUARANTINE, (page.root, page.run, str(truth.attempt), copy), why="set it apart, with the reason"
     )
     text = "".join(f"{reason}\n" for reason in reasons).encode()
     done = await transport.run(script, stdin=text, timeout=600)
@@ -263,6 +303,13 @@ async def _put(transport: Transport, folder: str, name: str, body: bytes) -> Non
 
 def _must_be_over(page: Page, truth: Truth) -> None:
     if truth.state in ("finished", "failed", "stopped", "lost"):
+        if truth.plan != page.plan:
+            raise Failure(
+                f"{safe(page.folder, 200)} holds another plan than {page.run} was launched with.",
+                means="What it made is another run's; nothing was done.",
+                do="Look at that folder: the box may have been reset, or another computer launches there.",
+                code="other-plan",
+            )
         return
     raise Failure(
         f"{page.run} is {truth.state}: {truth.why}",

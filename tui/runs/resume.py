@@ -15,8 +15,8 @@ from tui.runs.launch import Answer, Dial, Launch, launch
 from tui.runs.plan_files import PLAN, RGT, wrapper, wrapper_name
 from tui.runs.truth import look
 
-# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link ends
-# what comes in as its end would, and half a wrapper must not get the name.
+# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link
+# ends what comes in as its end would, and half a wrapper must not get the name.
 _WRAPPER = r"""
 umask 077
 cd -- "$1" || exit 3
