@@ -43,6 +43,10 @@ _JOB = re.compile(
     rf"|{_WORD}(?: \(core dumped\))? {{2,}}\S)"
 )
 _ALONE = re.compile(rf"^(?i:{_WORD})(?: ?\((?:core dumped|核心已转储|吐核)\))?[.!]?$")
+_BEHIND_BAR = re.compile(
+    r"(?:it/s|s/it|it|\?)[^\[\]]{0,200}\](?P<said>Killed|Terminated|Segmentation fault|Aborted|Bus error)"
+    r"(?: \(core dumped\))?$"
+)
 _ZSH = re.compile(rf"(?i)^(?:zsh|sh|bash|dash): (?:(?P<pid>\d+) )?{_WORD}(?: \(core dumped\))? {{2,}}\S")
 _BY = re.compile(
     r"(?i)(?:killed by|terminated (?:by|with)|exited on|exited due to|died (?:with|of|from)"
@@ -210,7 +214,7 @@ def _signal(head: str) -> tuple[int, int | None, int | None] | None:
     """(signal, pid, rank) as shells and launchers tell them in words."""
     if _ABOUT_WORKERS.search(head) and not _ELASTIC.search(head):
         return None
-    for form in (_SHELL, _ALONE, _JOB, _ZSH, _SRUN, _MAKE):
+    for form in (_SHELL, _ALONE, _BEHIND_BAR, _JOB, _ZSH, _SRUN, _MAKE):
         match = form.search(head)
         if match:
             told = match.groupdict()

@@ -78,7 +78,7 @@ def _events(view: View) -> Iterator[Event]:
             yield Event(index, "gpu_nvlink", "fatal" if fatal else "warning", int(sxid["code"]), facts)
         elif (
             _OFF_BUS.search(one.text)
-            and ("NVRM" in one.text or "nvidia" in one.low)
+            and ("NVRM" in one.text or "nvidia" in one.low or "GPU has fallen off" in one.text)
             and not view.quoted(index, 0)
         ):
             yield Event(index, "gpu_lost", "fatal", None, {})
