@@ -114,7 +114,7 @@ async def carry(
     """
     for one in files:
         await _one(dial, run, one)
-        told(safe(f"checkpoint: {one.path}, {amount(one.bytes)}, the same there", 300))
+        told(safe(f"carried: {one.path}, {amount(one.bytes)}, the same there", 300))
 
 
 async def _one(dial: Callable[[], Awaitable[Transport]], run: str, one: Carried) -> None:
