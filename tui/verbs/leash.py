@@ -75,7 +75,9 @@ def _possible(box: Instance, where: Paths) -> None:
     profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(box.platform)
     why = refused(profile.facts if profile else None, box.platform)
     if why is not None:
-        raise Failure(f"A leash on {box.name} is {why.rstrip('.')}.", means="Nothing was armed.", code="no-leash")
+        raise Failure(
+            f"A leash on {box.name} is {why.rstrip('.')}.", means="Nothing was armed.", code="no-leash"
+        )
     if profile is not None:
         for clock in profile.facts.clocks:
             if clock.trigger == "stopped":  # a box that stops itself starts these
