@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
@@ -24,7 +25,8 @@ from tui.platforms.vendors import Account
 from tui.setup import box_steps, state
 from tui.setup.beginning import Credentials, Key, Platform, Surface, make_key, public_keys
 from tui.setup.reaching import Connect, Identity
-from tui.setup.renting import HAVE, Rent
+from tui.setup.renting import HAVE, NOT_THERE, SENT, Rent
+from tui.setup.sent import Sent, find, mark
 from tui.setup.shared_disk import seen_elsewhere
 from tui.setup.state import Did, Shown, State, Tools
 
@@ -361,3 +363,35 @@ async def test_what_was_rented_is_waited_for_and_sent_once(tools: Tools, platfor
             one for one in rig.world.log[before:] if one.method in ("POST", "PUT") and one.status < 300
         ]
         assert len(asked_for) == 1
+        assert find(tools.where, platform) is None
+
+
+async def test_a_request_that_was_cut_off_is_looked_for_and_never_sent_again(tools: Tools) -> None:
+    """Killed between the request and its answer: the next setup, or another rgt, rents nothing meanwhile."""
+    with served("runpod") as rig:
+        spec = AccountSpec("runpod", "runpod")
+        asking = replace(tools, account=lambda _p: Account(spec, rig.plane(), "the environment"))
+        here = at("runpod", credentials={"api": "yes"})
+        mine = Sent(
+            platform="runpod", name="sweep-20261130", at="2026-11-30 10:00", per_hour=1.5, currency="USD"
+        )
+        mark(tools.where, mine)
+        assert stat.S_IMODE((tools.where.state / "renting-runpod.json").stat().st_mode) == 0o600
+        with pytest.raises(Failure, match="Another request"):
+            mark(tools.where, mine)
+        step = Rent(look_s=0.01, patience_s=0.05)
+        shown = await step.ask(here, asking)
+        assert shown.asked is not None
+        assert [option.id for option in shown.asked.options] == [SENT, NOT_THERE, HAVE]
+        before = len(rig.world.log)
+        with pytest.raises(Failure, match="is open"):
+            await step.take(here, asking, "some-offer", Heard())
+        with pytest.raises(Failure, match="did not come up") as failed:
+            await step.take(here, asking, SENT, Heard())
+        assert failed.value.means == "It may exist and bill."
+        assert [one for one in rig.world.log[before:] if one.method == "POST" and "pods" in one.path] == []
+        again = await step.take(here, asking, NOT_THERE, Heard())
+        assert isinstance(again, Shown)
+        assert again.asked is not None
+        assert len(again.asked.options) > 1
+        assert find(tools.where, "runpod") is None

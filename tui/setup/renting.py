@@ -17,12 +17,27 @@ from tui.model.custody import Victim
 from tui.model.failure import Exit, Failure
 from tui.model.setup import Asked, Option
 from tui.model.text import SafeText, safe
-from tui.platforms.control import ControlError, CreateRequest, Machine, NoAnswer, Offer, Provider, Wish
+from tui.platforms.control import (
+    ControlError,
+    CreateRequest,
+    Machine,
+    NoAnswer,
+    Offer,
+    Price,
+    Provider,
+    Wish,
+)
 from tui.platforms.credentials import Missing
+from tui.setup import sent
 from tui.setup.beginning import profile_of
+from tui.setup.sent import Sent
 from tui.setup.state import Did, Shown, State, Tell, Tools, lines
 
 HAVE = "have"
+SENT = "sent"
+"""Look what became of the request that is open."""
+NOT_THERE = "not-there"
+"""The operator's word that the console shows no machine of that request."""
 WORD = "rent"
 _OFFERS = 40
 _ASK_S = 45.0
@@ -48,6 +63,9 @@ class Rent:
         facts = profile_of(state, tools).facts
         note = SafeText("I have one already, or rent it at the console now")
         have = Option(HAVE, SafeText("there is a box"), note)
+        before = await asyncio.to_thread(sent.find, tools.where, facts.id)
+        if before is not None:
+            return _open(before, have)
         offers = await self._offered(state, facts, tools)
         self._offers = {offer.id: offer for offer in offers}
         options = (have, *(_option(offer) for offer in offers))
@@ -75,7 +93,22 @@ class Rent:
             return self._named(facts, tools, answer)
         if answer == HAVE:
             return Did(brief="there is a box", data={"by": "hand"})
+        before = await asyncio.to_thread(sent.find, tools.where, facts.id)
+        if before is not None:
+            return await self._of_before(before, state, facts, tools, answer, tell)
         return await self._chosen(facts, tools, answer, tell)
+
+    async def _of_before(
+        self, before: Sent, state: State, facts: Facts, tools: Tools, answer: str, tell: Tell
+    ) -> Did | Shown:
+        """A request is open: look for its machine, or take the operator's word that there is none."""
+        if answer == NOT_THERE:
+            await asyncio.to_thread(sent.drop, tools.where, facts.id)
+            return await self.ask(state, tools)
+        if answer != SENT:
+            raise Failure("A request to this platform is open.", means="Nothing was sent.")
+        price = Price(before.per_hour, before.currency)
+        return await self._arrived(_plane(facts, tools), facts, tools, None, before.name, price, tell)
 
     async def _chosen(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Shown:
         offer = self._offers.get(answer)
@@ -149,7 +182,7 @@ class Rent:
         self._request = request
         asked = Asked(
             "text",
-            safe(f"This costs {_price(wish.offer)} from now on. Type {WORD} to send exactly this."),
+            safe(f"This costs {_price(wish.offer.price)} from now on. Type {WORD} to send exactly this."),
             SafeText("anything else sends nothing"),
             word=SafeText(WORD),
         )
@@ -168,33 +201,55 @@ class Rent:
             self._request = self._wish = self._offer = None
             raise Failure("Nothing was sent, nothing was rented.", do="Choose again.")
         self._request = None  # whatever comes of it: once
-        plane = _plane(facts, tools)
+        plane, price = _plane(facts, tools), wish.offer.price
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(tools.clock()))
+        mark = Sent(
+            platform=facts.id, name=wish.name, at=at, per_hour=price.per_hour, currency=price.currency
+        )
+        await asyncio.to_thread(sent.mark, tools.where, mark)
         tell(SafeText("the request is sent"))
         try:
             id_ = (await plane.create(request)).id
         except NoAnswer as error:
             tell(safe(f"no answer ({error.what}); the list has to tell", 200))
             id_ = None
-        machine = await self._up(plane, id_, wish, tell)
+        except ControlError:  # surely refused
+            await asyncio.to_thread(sent.drop, tools.where, facts.id)
+            raise
+        return await self._arrived(plane, facts, tools, id_, wish.name, price, tell)
+
+    async def _arrived(
+        self,
+        plane: Provider,
+        facts: Facts,
+        tools: Tools,
+        id_: str | None,
+        name: str,
+        asked: Price,
+        tell: Tell,
+    ) -> Did:
+        """What was asked for, once it runs. Raises Failure, which says that it may bill."""
+        machine = await self._up(plane, id_, name, tell)
         end = machine.endpoint
         login = f"ssh -p {end.port or 22} {end.user or 'root'}@{end.host}" if end else ""
-        price = machine.price or wish.offer.price
-        data = {"by": "api", "id": machine.id, "name": wish.name, "login": login}
+        price = machine.price or asked
+        data = {"by": "api", "id": machine.id, "name": name, "login": login}
         if price.per_hour is not None:
             data |= {"price": f"{price.per_hour:g}", "currency": price.currency}
+        await asyncio.to_thread(sent.drop, tools.where, facts.id)
         return Did(
-            brief=f"{machine.id} runs, {_price(wish.offer)}",
-            observed=(f"{wish.name}: {machine.said or machine.state}", login or "no endpoint told"),
+            brief=f"{machine.id} runs, {_price(asked)}",
+            observed=(f"{name}: {machine.said or machine.state}", login or "no endpoint told"),
             data=data,
         )
 
-    async def _up(self, plane: Provider, id_: str | None, wish: Wish, tell: Tell) -> Machine:
+    async def _up(self, plane: Provider, id_: str | None, name: str, tell: Tell) -> Machine:
         """Wait until it runs and tells where. Raises Failure, which says that it may bill."""
         ends = time.monotonic() + self.patience_s
         last = "nothing was seen of it"
         while time.monotonic() < ends:
             try:
-                found = await _look(plane, id_, wish.name)
+                found = await _look(plane, id_, name)
             except ControlError as error:
                 found, last = None, error.what
             if found is not None:
@@ -204,7 +259,7 @@ class Rent:
                     return found
             await asyncio.sleep(self.look_s)
         raise Failure(
-            f"{id_ or wish.name} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
+            f"{id_ or name} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
             means="It may exist and bill.",
             do="Look at the platform's console; `rgt status` shows what the account lists.",
             code="not-up",
@@ -241,12 +296,28 @@ def _option(offer: Offer) -> Option:
     return Option(
         offer.id,
         safe(f"{offer.gpus} × {offer.gpu}{memory}", 60),
-        safe(f"{_price(offer)}, {stock}{spot}{facts}", 160),
+        safe(f"{_price(offer.price)}, {stock}{spot}{facts}", 160),
     )
 
 
-def _price(offer: Offer) -> str:
-    price = offer.price
+def _open(before: Sent, have: Option) -> Shown:
+    """What can be done while a request is open: nothing that rents."""
+    options = (
+        Option(
+            SENT, SafeText("look what became of it"), safe(f"{before.name}, asked for at {before.at}", 160)
+        ),
+        Option(NOT_THERE, SafeText("it is not there"), SafeText("I looked at the console: no such machine")),
+        have,
+    )
+    told = safe(f"{before.name} was asked for at {before.at}, and nobody saw it come up.", 200)
+    asked = Asked("choose", SafeText("What became of it?"), options=options)
+    about = (told, SafeText("It may exist and bill; nothing is sent before that is known."))
+    return Shown(
+        SafeText("ask the account's list for it"), SafeText("its machine, or your word"), asked, about=about
+    )
+
+
+def _price(price: Price) -> str:
     return f"{'?' if price.per_hour is None else f'{price.per_hour:.2f}'} {price.currency}/h"
 
 
