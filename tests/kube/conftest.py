@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import absent, need
+from tests.real import need
 from tests.rig.kube_api import Cluster
 
 
@@ -21,7 +21,7 @@ def kubectl() -> str:
     version = json.loads(told.stdout)["clientVersion"]
     minor = int("".join(c for c in version["minor"] if c.isdigit()) or 0)
     if minor < 31:
-        absent(f"kubectl is 1.{minor}, and exec over websockets came with 1.31")
+        pytest.skip(f"kubectl is 1.{minor}, and exec over websockets came with 1.31")
     return program
 
 

@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.real]
 # Steps that are slow at first and quick after a requeue; each leaves its checkpoint whole.
 LOOP = (
     'n=$(cat "$RGT_RUN/ckpt" 2>/dev/null || echo 0); nap=%s; '
-    '[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || nap=0.02; while [ $n -lt %d ]; do n=$((n+1)); echo "step $n/%d loss: 0.$n"; echo $n >"$RGT_RUN/part"; '
+    '[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || nap=0.02; '
+    'while [ $n -lt %d ]; do n=$((n+1)); echo "step $n/%d loss: 0.$n"; echo $n >"$RGT_RUN/part"; '
     'mv "$RGT_RUN/part" "$RGT_RUN/ckpt"; sleep $nap; done; echo ok >"$RGT_RUN/final"'
 )
 
