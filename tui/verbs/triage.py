@@ -277,23 +277,31 @@ def _fact(value: object) -> object:
     return [_fact(one) for one in value] if isinstance(value, tuple) else value
 
 
+_RETRY = {
+    "identical": "the same configuration may be started again",
+    "after-fix": "correct it before the next start",
+    "never": "never start it like this again",
+}
+_UNKNOWN = ": a log tells what happened, and not whether the process lives"
+
+
 def diagnosis_lines(
     told: Diagnosis, looked: Iterable[tuple[str, float | None]] = (), pressing: Iterable[str] = ()
 ) -> Iterator[str]:
     """A diagnosis as lines for a pipe or a plain terminal."""
     yield str(told.verdict)
-    yield f"outcome {told.outcome}"
+    yield f"outcome {told.outcome}{_UNKNOWN if told.outcome == 'unknown' else ''}"
     yield from (f"needs you   {text}" for text in pressing)
     for one in told.incidents:
         yield ""
         yield f"{one.cls}: {one.title}"
-        yield (
-            f"  {one.severity}, {one.plane} plane, {one.confidence * 100:.0f} % sure, "
-            f"retry of the same config: {one.retry}"
-        )
+        sure = f"{one.confidence * 100:.0f} % sure"
+        yield f"  {one.severity}, {one.plane} plane, {sure}; {_RETRY.get(one.retry, one.retry)}"
         for number, piece in enumerate(one.evidence, 1):
             line = f" line {piece.line}" if piece.line is not None else ""
             yield f"  evidence {number}  {piece.source}{line}: {piece.text}"
+        if one.also:
+            yield f"  follows     {', '.join(one.also)}"
         yield from (f"  ruled out   {r.cls}: {r.why}" for r in one.ruled_out)
         for step in one.remedy:
             yield f"  do L{step.level}       {step.text}"
