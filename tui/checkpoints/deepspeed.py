@@ -14,6 +14,7 @@ from typing import Any
 
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.sharded import Whole, of_parts, read_small
+from tui.checkpoints.source import Opener, Source
 from tui.model.verdict import CheckpointVerdict
 
 _OPTIMIZER = re.compile(
@@ -146,9 +147,9 @@ def of_tag(path: str, tag: Tag, **more: Any) -> CheckpointVerdict:
     return say(path, "deepspeed", "incomplete", "rank", why, missing=tag.missing[:_LISTED], **common)
 
 
-def read_pointer(absolute: str) -> str | None:
+def read_pointer(absolute: str, opener: Opener = Source) -> str | None:
     """The one line of a file that names a checkpoint; None where it is something else."""
-    raw = read_small(absolute, 4096)
+    raw = read_small(absolute, 4096, opener)
     if raw is None:
         return None
     text = raw.decode("utf-8", "surrogateescape").strip()

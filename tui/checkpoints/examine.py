@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tui.checkpoints import deepspeed, series, sharded
 from tui.checkpoints.contents import Contents
-from tui.checkpoints.digest import digest_of
+from tui.checkpoints.disk import Disk, OwnDisk
 from tui.checkpoints.jailer import Jail
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.links import judge_link
@@ -28,7 +28,7 @@ from tui.checkpoints.names import (
 )
 from tui.checkpoints.numbers import with_numbers
 from tui.checkpoints.one_file import judge_file
-from tui.checkpoints.source import NotAFile, Source
+from tui.checkpoints.source import NotAFile
 from tui.checkpoints.tree import Entry, Tree, resolve, walk
 from tui.model.text import safe
 from tui.model.verdict import CheckpointVerdict, Examination, FileVerdict, Problem
@@ -50,6 +50,7 @@ class Options:
         now: the time by this computer's clock, in seconds.
         progress: called with the bytes of each file that is done.
         stop: asked several times a second whether to give up.
+        disk: where the files lie.
     """
 
     jail: Jail | None = None
@@ -60,6 +61,7 @@ class Options:
     now: float = field(default_factory=time.time)
     progress: Callable[[int], None] | None = None
     stop: Callable[[], bool] | None = None
+    disk: Disk = field(default_factory=OwnDisk)
 
 
 def examine(root: str, options: Options, *, only: str | None = None) -> Examination:
@@ -143,7 +145,9 @@ class _Examiner:
     def _one(self, entry: Entry) -> tuple[Judged, str | None, str | None]:
         absolute = self._tree.absolute(entry.path)
         judged = _light(self._by_name(entry) or self._by_content(entry, absolute))
-        digest, problem = digest_of(absolute, self._stop) if self._options.digests else (None, None)
+        digest, problem = (
+            self._options.disk.sha256(absolute, self._stop) if self._options.digests else (None, None)
+        )
         if self._options.progress:
             self._options.progress(entry.size)
         return judged, digest, problem
@@ -153,7 +157,8 @@ class _Examiner:
         if transfer_of(entry.name) is not None:
             return Judged(say(entry.path, "partial", "partial", size=entry.size))
         if f"{entry.name}.aria2" in self._tree.folders.get(entry.parent, {}):
-            judged = judge_file(self._tree.absolute(entry.path), entry.path, crc=False)
+            absolute, opener = self._tree.absolute(entry.path), self._options.disk.open
+            judged = judge_file(absolute, entry.path, crc=False, opener=opener)
             damaged = judged.verdict.verdict == "corrupt"
             incident = "ckpt_corrupt" if damaged else None
             why = "aria2 still keeps its control file beside it"
@@ -161,10 +166,11 @@ class _Examiner:
         return None
 
     def _by_content(self, entry: Entry, absolute: str) -> Judged:
-        judged = judge_file(absolute, entry.path, crc=self._options.crc, stop=self._stop)
+        options = self._options
+        judged = judge_file(absolute, entry.path, crc=options.crc, stop=self._stop, opener=options.disk.open)
         if judged.verdict.verdict == "ignore" and is_marker(entry.name) and entry.size == 0:
             return Judged(judged.verdict.model_copy(update={"kind": "marker"}))
-        judged = with_numbers(judged, absolute, self._options.jail, sparse=_sparse(absolute))
+        judged = with_numbers(judged, absolute, options.jail, sparse=_sparse(absolute, options.disk))
         return replace(judged, contents=_kept(judged.contents, entry.name))
 
     def _renamed(self, judged: Judged, entry: Entry) -> Judged:
@@ -222,7 +228,7 @@ class _Examiner:
             verdict = judged.verdict.model_copy(update={"kind": "marker", "path": path})
             siblings = self._tree.folders[entry.parent]
             if entry.name in POINTERS and not (entry.name == "latest" and self._tags(entry.parent)):
-                wanted = deepspeed.read_pointer(self._tree.absolute(path))
+                wanted = deepspeed.read_pointer(self._tree.absolute(path), self._options.disk.open)
                 name = wanted.rstrip("/").rpartition("/")[2] if wanted else None
                 if name and _is_checkpoint_word(name) and not self._there(name, siblings):
                     verdict = say(path, "marker", "incomplete", "pointer", name, missing=(name,))
@@ -272,7 +278,11 @@ class _Examiner:
                 self._wholes.append(say(path, "marker", "incomplete", "folder"))
             return
         folder = sharded.Folder(
-            path, self._files_of(path), frozenset(entries), lambda n: self._real(entries[n])
+            path,
+            self._files_of(path),
+            frozenset(entries),
+            lambda n: self._real(entries[n]),
+            self._options.disk.open,
         )
         for whole in sharded.judge_sharded(folder):
             self._take(whole, path)
@@ -285,7 +295,8 @@ class _Examiner:
     def _deepspeed(self, path: str, folder: sharded.Folder) -> None:
         tags = self._tags(path)
         if tags:
-            latest = deepspeed.read_pointer(folder.absolute("latest")) if "latest" in folder.files else None
+            there = "latest" in folder.files
+            latest = deepspeed.read_pointer(folder.absolute("latest"), folder.opener) if there else None
             self._take(deepspeed.judge_deepspeed(path, tags, latest, folder.names), path)
         elif not path:
             alone = deepspeed.read_tag(os.path.basename(self._tree.root), folder.files)  # noqa: PTH119
@@ -397,9 +408,9 @@ def _kept(contents: Contents | None, name: str) -> Contents | None:
     return replace(contents, spans=[], names=() if never_indexed else contents.names)
 
 
-def _sparse(absolute: str) -> bool:
+def _sparse(absolute: str, disk: Disk) -> bool:
     try:
-        with Source(absolute) as source:
+        with disk.open(absolute, None) as source:
             return source.sparse
     except (OSError, NotAFile):
         return False

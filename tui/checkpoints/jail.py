@@ -273,7 +273,8 @@ def _named(names: list[str]) -> list[Any]:
             if held is not None:
                 found.append((held, name))
     numpy = sys.modules.get("numpy")
-    kinds = vars(numpy.dtypes).values() if numpy is not None and found else ()
+    dtypes = getattr(numpy, "dtypes", None)
+    kinds = vars(dtypes).values() if dtypes is not None and found else ()
     return found + [kind for kind in kinds if isinstance(kind, type)]
 
 
@@ -413,7 +414,8 @@ class Values:
         """Zeros from page to page are damage where no tensor and no row of one begins with them."""
         before = os.pread(self._fd, min(_PAGE, first - spans[0][2]), max(spans[0][2], first - _PAGE))
         start = first - (len(before) - len(before.rstrip(b"\0")))
-        span = spans[max(0, bisect.bisect_right(spans, start, key=lambda s: s[2]) - 1)]
+        begins = [s[2] for s in spans]  # bisect takes a key only from Python 3.10 on
+        span = spans[max(0, bisect.bisect_right(begins, start) - 1)]
         _, dtype, begin, length, row = span
         inside = start - begin
         width = 8 if dtype in ("float64", "complex64", "int64", "uint64", "complex128") else 4

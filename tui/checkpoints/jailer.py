@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -22,7 +23,9 @@ from tui.checkpoints.pickle_globals import NUMPY_SCALARS
 from tui.model.text import safe
 from tui.model.verdict import Values
 
-_SCRIPT = Path(__file__).with_name("jail.py")
+SCRIPT = Path(__file__).with_name("jail.py")
+"""The jailed programme; it stands alone."""
+
 _ANSWER_LIMIT = 2 << 20
 _START_S = 60.0
 """Allowed for Python with NumPy, and once more for torch, from a cold disk."""
@@ -63,18 +66,53 @@ class Told:
     crashed: str = ""
 
 
+class Running(Protocol):
+    """A jailed process that runs, and the two ends of its pipe."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def send(self, line: bytes) -> None:
+        """Raises OSError."""
+
+    def receive(self, seconds: float) -> bytes:
+        """Some of its output, ``b""`` at its end. Raises TimeoutError, OSError."""
+
+    def kill(self) -> None:
+        """End it and what it forked; also while another thread waits for it. Never raises."""
+
+    def gone(self) -> None:
+        """Free what it held, once it was killed."""
+
+
+class Ground(Protocol):
+    """Where jailed processes run."""
+
+    def start(self) -> Running:
+        """Raises OSError, or Failure where nobody can tell any more what goes on there."""
+
+    def free_memory(self) -> int | None:
+        """Bytes that can be had without swapping; None where the system does not tell."""
+
+    def check(self) -> None:
+        """After a process was lost: raises Failure where that was the way there and not the process."""
+
+
 class Jail:
     """One jailed process, started on first use. For use by several threads, one file at a time.
 
     Args:
-        python: the interpreter that is to look, with NumPy and torch or without.
+        python: the interpreter of this computer that is to look, with NumPy and torch or without.
         patience: factor on all deadlines.
+        ground: where it runs, if not here.
     """
 
-    def __init__(self, python: str = sys.executable, *, patience: float = 1.0) -> None:
-        self._python = python
+    def __init__(
+        self, python: str = sys.executable, *, patience: float = 1.0, ground: Ground | None = None
+    ) -> None:
+        self._ground = ground or Here(python)
         self._patience = patience
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Running | None = None
         self._lock = threading.Lock()
         self._rest = b""
         self._torch_awaited = False
@@ -91,13 +129,13 @@ class Jail:
         self._closed = True
         running = self._process
         if running is not None:
-            _kill(running)
+            running.kill()
         with self._lock:
             self._end()
 
     def look(self, ask: Ask) -> Told:
-        """Look at one file. Never raises for what a file holds."""
-        room = _available_memory()
+        """Look at one file. Never raises for what a file holds; Failure where its ground is out of reach."""
+        room = self._ground.free_memory() if ask.legacy and ask.load else None
         if ask.legacy and ask.load and room is not None and ask.size * 1.2 > room:
             told = self.look(Ask(ask.path, ask.size, ask.contents, scan=ask.scan))
             gap = ("load-out-of-memory", f"{ask.size} bytes to load, {room} are free")
@@ -107,9 +145,11 @@ class Jail:
                 answer = self._asked(ask)
             except TimeoutError:
                 self._end()
+                self._ground.check()
                 return Told(gaps=(("load-timed-out", ""),))
             except (OSError, ValueError) as fault:
                 self._end()
+                self._ground.check()
                 return Told(
                     gaps=(("values-not-checked", f"the reading process ended ({type(fault).__name__})"),)
                 )
@@ -129,9 +169,7 @@ class Jail:
             "allow": NUMPY_SCALARS,
             "spans": [(s.name, s.dtype, s.start, s.length, s.row) for s in ask.contents.spans],
         }  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
+        process.send(json.dumps(request).encode() + b"\n")
         answer = self._line(process, deadline)
         if not isinstance(answer, dict):
             raise ValueError("no object")
@@ -139,35 +177,23 @@ class Jail:
             self._end()
         return answer
 
-    def _running(self, deadline: float) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
+    def _running(self, deadline: float) -> Running:
+        if self._process is not None and not self._process.ended:
             return self._process
         self._end()
         if self._closed:
             raise OSError("closed")
-        single = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **dict.fromkeys(single, "1")}
-        self._process = subprocess.Popen(
-            [self._python, "-I", "-B", str(_SCRIPT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-        )
+        self._process = self._ground.start()
         self._line(self._process, deadline)
         return self._process
 
-    def _line(self, process: subprocess.Popen[bytes], deadline: float) -> object:
-        """One line of its output, within deadline and size. Raises TimeoutError, ValueError."""
-        assert process.stdout is not None
-        fd = process.stdout.fileno()
+    def _line(self, process: Running, deadline: float) -> object:
+        """One line of its output, within deadline and size. Raises TimeoutError, OSError, ValueError."""
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([fd], [], [], left)[0]:
+            if left <= 0:
                 raise TimeoutError
-            data = os.read(fd, 1 << 16)
+            data = process.receive(left)
             if not data or len(self._rest) > _ANSWER_LIMIT:
                 raise ValueError("no answer")
             self._rest += data
@@ -176,21 +202,70 @@ class Jail:
 
     def _end(self) -> None:
         process, self._process, self._rest, self._torch_awaited = self._process, None, b"", False
-        if process is None:
-            return
-        _kill(process)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
+        if process is not None:
+            process.kill()
+            process.gone()
+
+
+class Here:
+    """This computer."""
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
+
+    def start(self) -> Running:
+        return _Child(self._python)
+
+    def free_memory(self) -> int | None:
+        return _available_memory()
+
+    def check(self) -> None:
+        return
+
+
+class _Child:
+    """A process of this computer; it and what it forked are a group of their own."""
+
+    def __init__(self, python: str) -> None:
+        single = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **dict.fromkeys(single, "1")}
+        self._process = subprocess.Popen(
+            [python, "-I", "-B", str(SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def send(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+        self._process.stdin.flush()
+
+    def receive(self, seconds: float) -> bytes:
+        assert self._process.stdout is not None
+        fd = self._process.stdout.fileno()
+        if not select.select([fd], [], [], seconds)[0]:
+            raise TimeoutError
+        return os.read(fd, 1 << 16)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def gone(self) -> None:
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The process and what it forked: they are a group of their own."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _told(ask: Ask, answer: dict[str, object]) -> Told:

@@ -14,7 +14,7 @@ from tui.checkpoints.first_bytes import HEAD, Content, content_of, lfs_size
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import Claim, claim_of, is_marker, step_and_epoch
 from tui.checkpoints.safetensors_file import BadSafetensors, Header, HugeHeader, read_safetensors
-from tui.checkpoints.source import NotAFile, Source
+from tui.checkpoints.source import NotAFile, Opener, Source
 from tui.checkpoints.torch_files import judge_legacy, judge_pickle, judge_zip
 from tui.model.text import safe
 from tui.model.verdict import Problem
@@ -29,7 +29,12 @@ _SUBTYPES: dict[Content, str] = {
 
 
 def judge_file(
-    absolute: str, path: str, *, crc: bool = True, stop: Callable[[], bool] | None = None
+    absolute: str,
+    path: str,
+    *,
+    crc: bool = True,
+    stop: Callable[[], bool] | None = None,
+    opener: Opener = Source,
 ) -> Judged:
     """The verdict on one file. Never raises for what a file holds, or for not being allowed to read it.
 
@@ -38,13 +43,14 @@ def judge_file(
         path: what it is called in the verdict.
         crc: compare the checksums inside; costs a pass over the file.
         stop: asked during that pass whether to give up.
+        opener: opens it, where it does not lie on this computer.
 
     Raises:
         Stopped: it said so.
     """
     name = PurePosixPath(path).name
     try:
-        with Source(absolute, stop) as source:
+        with opener(absolute, stop) as source:
             judged = _by_content(source, path, name, claim_of(name), crc=crc)
             return _completed(source, judged, name)
     except NotAFile:

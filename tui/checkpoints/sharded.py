@@ -10,7 +10,7 @@ from typing import Any
 
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import SHARD, claim_of, transfer_of
-from tui.checkpoints.source import NotAFile, Source
+from tui.checkpoints.source import NotAFile, Opener, Source
 from tui.model.verdict import CheckpointVerdict, Values, Word
 
 MAX_INDEX = 32 << 20
@@ -35,12 +35,18 @@ class Folder:
         files: by name; a link counts as the file it leads to.
         names: all names in it, folders and leftovers too.
         absolute: where a name lies, for an index that has to be read.
+        opener: opens it there.
     """
 
     path: str
     files: Mapping[str, Judged]
     names: frozenset[str]
     absolute: Callable[[str], str]
+    opener: Opener = Source
+
+    def small(self, name: str, limit: int) -> bytes | None:
+        """One of its small files; None where it is larger, or cannot be read."""
+        return read_small(self.absolute(name), limit, self.opener)
 
 
 @dataclass(slots=True)
@@ -126,7 +132,7 @@ def _by_index(folder: Folder, index: str) -> Whole | None:
     ]
     parts = {index, *shards}
     try:
-        weights = _weight_map(folder.absolute(index))
+        weights = _weight_map(folder.small(index, MAX_INDEX))
     except (ValueError, RecursionError):
         if not shards and claim_of(index.removesuffix(".index.json")) is None:
             return None
@@ -190,9 +196,8 @@ def _absent_keys(folder: Folder, weights: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _weight_map(absolute: str) -> dict[str, str] | None:
+def _weight_map(raw: bytes | None) -> dict[str, str] | None:
     """Key → shard. None: no index of weights. Raises ValueError where it is no JSON."""
-    raw = read_small(absolute, MAX_INDEX)
     if raw is None:
         raise ValueError("too large")
     held = json.loads(raw)
@@ -204,10 +209,10 @@ def _weight_map(absolute: str) -> dict[str, str] | None:
     return weights
 
 
-def read_small(absolute: str, limit: int) -> bytes | None:
+def read_small(absolute: str, limit: int, opener: Opener = Source) -> bytes | None:
     """A whole small file; None where it is larger, or cannot be read."""
     try:
-        with Source(absolute) as source:
+        with opener(absolute, None) as source:
             return source.read(0, source.size) if source.size <= limit else None
     except (OSError, NotAFile):
         return None
@@ -264,14 +269,14 @@ def judge_adapter(folder: Folder) -> Whole | None:
         return Whole(verdict, {*weights, "adapter_config.json"})
     parts = {name: folder.files[name].verdict for name in weights}
     verdict = of_parts(
-        folder.path, "adapter", parts, flavour=_peft_type(folder.absolute("adapter_config.json"))
+        folder.path, "adapter", parts, flavour=_peft_type(folder.small("adapter_config.json", 1 << 20))
     )
     return Whole(verdict, {*weights, "adapter_config.json"})
 
 
-def _peft_type(absolute: str) -> str | None:
+def _peft_type(raw: bytes | None) -> str | None:
     try:
-        held = json.loads(read_small(absolute, 1 << 20) or b"")
+        held = json.loads(raw or b"")
     except (ValueError, RecursionError):
         return None
     kind = held.get("peft_type") if isinstance(held, dict) else None

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+import zlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
@@ -66,6 +67,14 @@ class Source:
             yield buffer[:got]
             start, length = start + got, length - got
 
+    def crc32(self, start: int, length: int) -> tuple[int, int]:
+        """CRC-32 of a stretch, and how many bytes of it are there."""
+        crc = got = 0
+        for block in self.blocks(start, length):
+            crc = zlib.crc32(block, crc)
+            got += len(block)
+        return crc, got
+
     def section(self, start: int, length: int) -> io.BufferedReader:
         """A stretch of the file as a file of its own."""
         return io.BufferedReader(_Section(self, start, length), 1 << 16)
@@ -109,6 +118,10 @@ class Source:
             return os.lseek(self._fd, start, os.SEEK_DATA)
         except OSError as error:
             return None if error.errno == errno.ENXIO else start  # only a hole is left
+
+
+Opener = Callable[[str, Callable[[], bool] | None], Source]
+"""Opens a file for reading, as `Source` itself does: by its path, and whom to ask whether to give up."""
 
 
 class Stopped(Exception):

@@ -48,10 +48,7 @@ def check_member(source: Source, member: Member) -> None:
     Raises:
         BadZip: it differs; ``zero_block`` where a block of zeros stands in it, else ``bitflip``.
     """
-    crc = length = 0
-    for block in expanded(source, member):
-        crc = zlib.crc32(block, crc)
-        length += len(block)
+    crc, length = _sum(source, member)
     if crc == member.crc and length == member.size:
         _check_descriptor(source, member)
         return
@@ -62,6 +59,17 @@ def check_member(source: Source, member: Member) -> None:
     if lost:
         raise BadZip("zero_block", f"{lost} bytes of it were lost and read as zeros", member.name)
     raise BadZip("bitflip", "its checksum differs from the recorded one", member.name)
+
+
+def _sum(source: Source, member: Member) -> tuple[int, int]:
+    """CRC-32 and length of what it holds; of a stored one as its file lies, wherever that is."""
+    if member.method == STORED:
+        return source.crc32(member.start, member.size)
+    crc = length = 0
+    for block in expanded(source, member):
+        crc = zlib.crc32(block, crc)
+        length += len(block)
+    return crc, length
 
 
 def _check_descriptor(source: Source, member: Member) -> None:
