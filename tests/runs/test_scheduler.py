@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.real import find
 from tui.model.job import Job
-from tui.runs.scheduler import batch, over, waits, words
+from tui.runs.kube_job import name_of
+from tui.runs.scheduler import batch, job_name, over, waits, words
 from tui.runs.truth import judge
 
 HERE = "now 100\nhere login b1\n"
@@ -67,6 +69,19 @@ def test_what_the_scheduler_adds(told: str, state: str, word: str) -> None:
     assert truth.state == state
     assert word in truth.why
     assert truth.job == "42"
+
+
+def test_no_two_runs_have_one_job() -> None:
+    """By its name a job is found instead of submitted, and one that is over is deleted."""
+    folders = ("/d/p/active/a.b", "/d/p/active/a_b", "/d/q/active/a_b", "/d/p/active/A_b")
+    long = f"rgt-{'x' * 90}"
+    sessions = [(f"rgt-{folder.rpartition('/')[2].replace('.', '_')}", folder) for folder in folders]
+    sessions += [(long + end, f"/d/p/active/{end}") for end in ("1", "2")]
+    for named in (job_name, name_of):
+        names = [named(session, folder) for session, folder in sessions]
+        assert len(set(names)) == len(names)
+        assert names == [named(session, folder) for session, folder in sessions]
+    assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name_of(*one)) for one in sessions)
 
 
 def test_a_word_that_nobody_knows_neither_waits_nor_is_over() -> None:

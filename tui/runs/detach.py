@@ -32,7 +32,11 @@ if ! mkdir -- "$2" 2>/dev/null; then
 fi
 cd -- "$2" || exit 3
 in=.in$$
-rm -rf -- "$in" && mkdir -- "$in" && (cd -- "$in" && tar -xf - && touch .rgt/plan/id) && sync || exit 4
+rm -rf -- "$in" && mkdir -- "$in" || exit 4
+if ! (cd -- "$in" && tar -xf - && [ -s .rgt/plan/id ] && touch .rgt/plan/id && sync); then
+  rm -rf -- "$in"
+  exit 4
+fi
 if [ ! -d .rgt ] && { mv -T "$in/.rgt" .rgt 2>/dev/null || { [ ! -d .rgt ] && mv "$in/.rgt" .rgt; }; }; then
   rm -rf "$in" # what a run makes is newer than its plan
 else

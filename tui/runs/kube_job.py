@@ -15,7 +15,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.job import Job
 from tui.model.text import safe
 from tui.runs.plan_files import PLAN
-from tui.runs.scheduler import batch, batch_name
+from tui.runs.scheduler import batch, batch_name, job_name
 
 WANTED = f"{PLAN}/kube"
 """What a Job's pods need besides the operator's own pod, as JSON."""
@@ -54,9 +54,11 @@ def wanted(job: Job, *, tasks: int = 0) -> dict[str, bytes]:
     return {batch_name(): batch(), WANTED: json.dumps(told, sort_keys=True).encode() + b"\n"}
 
 
-def name_of(session: str) -> str:
-    """A run's session as a name that Kubernetes takes."""
-    return re.sub(r"[^a-z0-9-]+", "-", session.lower()).strip("-")[:63].strip("-")
+def name_of(session: str, folder: str) -> str:
+    """A run's session as a name that Kubernetes takes, and that no other run's folder has."""
+    whole = job_name(session, folder)
+    plain, mark = re.sub(r"[^a-z0-9-]+", "-", whole[:-9].lower()), whole[-8:]
+    return f"{plain[:54].strip('-')}-{mark}"
 
 
 def manifest(pod: Mapping[str, Any], need: Mapping[str, Any], name: str, folder: str) -> dict[str, Any]:
@@ -120,12 +122,14 @@ async def submit(transport: Transport, folder: str, session: str) -> tuple[str, 
     done = await transport.run(Script('cat -- "$1"', (f"{folder}/{WANTED}",), why="what does the Job need?"))
     if done.exit != 0:
         raise Failure("The run's plan asks for no Job.", means="Nothing was started.", code="no-plan")
-    name = name_of(session)
+    name = name_of(session, folder)
     job = manifest(await transport.about(), json.loads(done.stdout), name, folder)
     made = await transport.create(job)
-    if not made and (await transport.standing(name) or "").startswith(("COMPLETED", "FAILED")):
-        await transport.forget_job(name)  # the record of an attempt that is over; its run keeps its own
-        made = await transport.create(job)
+    if not made and (word := await transport.standing(name)) is not None:
+        if word.startswith(("COMPLETED", "FAILED")):
+            await transport.forget_job(name)  # the record of an attempt that is over; its run keeps its own
+            word = ""
+        made = not word and await transport.create(job)
     text = 'cd -- "$1" && printf "%s\\n" "$2" >.rgt/job.part && mv -f .rgt/job.part .rgt/job'
     await transport.run(Script(text, (folder, name), why="keep the Job's name with the run"))
     return name, made

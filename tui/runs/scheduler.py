@@ -103,16 +103,24 @@ def batch_files(told: tuple[str, ...]) -> dict[str, bytes]:
     return {batch_name(): batch(), WORDS: "".join(f"{word}\n" for word in told).encode()}
 
 
-async def submit(transport: Transport, folder: str, name: str, words_file: str = WORDS) -> tuple[str, bool]:
+def job_name(session: str, folder: str) -> str:
+    """A job's name, which tells whether it was submitted: runs of one name in two projects are two jobs."""
+    return f"{session}-{hashlib.sha256(folder.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+async def submit(
+    transport: Transport, folder: str, session: str, words_file: str = WORDS
+) -> tuple[str, bool]:
     """Submit a run or a queue; its job's id, and whether it was submitted now.
 
     Args:
-        name: of the job, the run's own.
+        session: the run's own name.
 
     Raises:
         Failure: the scheduler refused. LinkLost, TimeoutError: unknown; asking again submits nothing twice.
     """
-    script = Script(_SUBMIT, (folder, batch_name(), name, words_file), why="submit the run to Slurm")
+    arguments = (folder, batch_name(), job_name(session, folder), words_file)
+    script = Script(_SUBMIT, arguments, why="submit the run to Slurm")
     done = await transport.run(script, timeout=60)
     how, _, job = done.stdout.decode("ascii", "replace").strip().partition(" ")
     if done.exit != 0 or how not in ("new", "was") or not job.isdecimal():
