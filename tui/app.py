@@ -186,7 +186,28 @@ class RgtApp(App[int]):
         return taken
 
     def say(self, text: str, level: str = "info") -> None:
-        """Show one sentence for a few seconds, once. Levels: ``info``, ``attention``, ``danger``."""
+        """Show one sentence for a few seconds, once. Levels: ``info``, ``attention``, ``danger``.
+
+        Words of no weight give way to the next ones: a pile of them hides what they are about.
+        """
+        if level == "info":
+            self._hush(but=safe(text))
+        self._toast(text, level)
+
+    def push_screen(self, *args: Any, **kwargs: Any) -> Any:
+        """Show another view. What was said of the one before is read by now, and would cover this one."""
+        self._hush()
+        return super().push_screen(*args, **kwargs)
+
+    def _hush(self, but: str = "") -> None:
+        """Take words of no weight out of sight."""
+        light = [n for n in self._notifications if n.severity == "information" and n.message != but]
+        for shown in light:
+            self._unnotify(shown, refresh=False)
+        if light:
+            self._refresh_notifications()
+
+    def _toast(self, text: str, level: str) -> None:
         if any(shown.message == safe(text) and not shown.has_expired for shown in self._notifications):
             return
         severity = {"attention": "warning", "danger": "error"}.get(level, "information")
@@ -333,7 +354,7 @@ class RgtApp(App[int]):
         self._pile += fresh
         if len(self._pile) <= TOASTS:
             for notice in fresh:
-                self.say(notice.text, notice.level)
+                self._toast(notice.text, notice.level)
         elif fresh:
             self.clear_notifications()
             levels = [notice.level for notice in self._pile]

@@ -117,13 +117,25 @@ async def test_an_empty_fleet_says_how_to_begin() -> None:
         assert "  A " not in app.screen.query_one("#empty", Lines).text
 
 
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (160, 40)])
+async def test_a_filter_that_leaves_no_row_says_so_and_how_to_get_them_back(size: tuple[int, int]) -> None:
+    async with running(fleet(), size=size) as (app, pilot):
+        await pilot.press("slash", *"zzz" * 30, "enter")
+        await until(pilot, lambda: not roster(app).items)
+        assert "filter 0 of 6" in picture(app)[1]
+        text = " ".join("\n".join(picture(app)).replace("│", " ").split())
+        assert "None of 6 rows matches the filter. esc shows all of them." in text
+        await pilot.press("escape")
+        await until(pilot, lambda: len(roster(app).items) == 6)
+
+
 async def test_filter_while_typing() -> None:
     async with running(fleet()) as (app, pilot):
         await pilot.press("slash", *"ablate")
         await until(pilot, lambda: len(roster(app).items) == 2)
         await pilot.press("enter")
         assert app.focused is roster(app)
-        assert "filter ablate  2 of 6" in picture(app)[1]
+        assert "filter 2 of 6  ablate" in picture(app)[1]
         await pilot.press("escape")
         assert len(roster(app).items) == 6
         await pilot.press("slash", *"!autodl", "enter")

@@ -373,23 +373,29 @@ async def test_a_focused_panel_scrolls_its_column() -> None:
         assert side.scroll_y == 0
 
 
+def rule(screen: RunScreen) -> str:
+    """The rule above the log, without what stands beside it."""
+    line = next(row for row in shown(screen).splitlines() if row.startswith("\u2500 log"))
+    return line.split(" \u2500 \u2500 ")[0] + " "
+
+
 async def test_a_silent_box_is_not_said_to_be_followed() -> None:
     """A link that stands proves nothing: what was last heard does."""
     async with opened((120, 40)) as (app, screen, pilot):
-        assert "following" in shown(screen)
+        assert " live " in rule(screen)
         assert "behind 0 B" in shown(screen)
         app.store.clock = lambda: fixture.NOW + 21
         screen.apply(app.snapshot, frozenset())
         await pilot.pause(0.2)
         assert "silent 20s" in shown(screen)
-        assert "following" not in shown(screen)
+        assert " live " not in rule(screen)
         assert "behind n/a" in shown(screen)
         end = app.store.log(fixture.RUN).end
         late = LogBatch(fixture.RUN, end, (LogText("on it goes"),), fixture.NOW + 20)
         app.store.log(fixture.RUN).append(late)  # the probe is late, the log is not
         screen.apply(replace(app.snapshot, version=99), frozenset((fixture.RUN,)))
         await pilot.pause(0.2)
-        assert "following" in shown(screen)
+        assert " live " in rule(screen)
 
 
 async def test_lines_that_cannot_be_kept_are_said_beside_the_log() -> None:

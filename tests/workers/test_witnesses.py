@@ -87,8 +87,8 @@ def test_other_words_of_the_kernel_stay() -> None:
 def test_nothing_wrong_is_never_said_beside_a_mount_that_fills_up(tmp_path: Path) -> None:
     box, run = picture()
     assert run.truth is not None and box.telemetry is not None
-    alive = replace(run, truth=replace(run.truth, alive=True, gone_reason=None), attention=())
-    telemetry = replace(box.telemetry, runs=(replace(run.truth, alive=True, gone_reason=None),))
+    alive = replace(run, truth=replace(run.truth, alive=True, gone_reason=SafeText("")), attention=())
+    telemetry = replace(box.telemetry, runs=(replace(run.truth, alive=True, gone_reason=SafeText("")),))
     filling = Attention(
         "attention", SafeText("inodes 88%"), SafeText("Inodes are running out on /d: 88 % used.")
     )

@@ -97,6 +97,9 @@ class FleetScreen(View):
         look = self._look()
         self.query_one(Detail).apply(look)
         urgent = sentence(look, self.size.width - 1, self._spare_rows()) if look is not None else []
+        if look is None and roster.query_text:
+            urgent = self._no_match(roster)
+            self.query_one(Detail).show(urgent)
         below = self.query_one("#sentence", Lines)
         below.styles.height = max(1, len(urgent))
         below.show(urgent)
@@ -105,6 +108,12 @@ class FleetScreen(View):
             self.query_one("#middle", Rule).label(name)
         self.query_one("#top", Rule).label(*self._rule_text(roster))
         self.query_one(Footer).offer(self._verbs(look), self.verbs("help", "command"))
+
+    def _no_match(self, roster: Roster) -> list[Line]:
+        """What stands in for rows that a filter left none of."""
+        text = f"None of {roster.counts[1]} rows matches the filter. {self.key_of('back')} shows all of them."
+        room = self.query_one(Detail).size.width or self.size.width
+        return [(("  ", ""), (part, "")) for part in wrap(text, max(10, room - 4))]
 
     def _spare_rows(self) -> int:
         """Rows for the sentence: the one that is its own, and those that the roster leaves blank."""
@@ -117,8 +126,8 @@ class FleetScreen(View):
         if roster.query_text:
             title += [
                 ("  filter ", "dim"),
+                (f"{shown} of {total}  ", "strong"),  # before the text, which may be cut
                 (roster.query_text, "accent"),
-                (f"  {shown} of {total}", "strong"),
             ]
         if roster.marks:
             title.append((f"  {len(roster.marks)} marked", "accent"))
@@ -156,7 +165,7 @@ class FleetScreen(View):
     def _verbs(self, look: Look | None) -> list[Verb]:
         """What applies to the selected row now."""
         if look is None:
-            return self.verbs("add")
+            return self.verbs("add", "filter", "back") if self.roster.query_text else self.verbs("add")
         wanted = ["open", "filter", "sort", "add", "triage"]
         if look.run is not None:
             wanted.append("log")

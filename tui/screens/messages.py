@@ -49,7 +49,7 @@ class MessagesScreen(ListView):
         return ((self.HEADING, "title"),), ((f"the newest {count}", "dim"),)
 
     def nothing(self) -> str:
-        return "There was nothing to say yet."
+        return "Nothing has happened yet that had to be told."
 
     def keys(self) -> list[Verb]:
         return self.verbs("back", "copy")

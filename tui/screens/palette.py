@@ -101,6 +101,9 @@ class Palette(Sheet[tuple[str, str | None]]):
         picker = self.query_one(Picker)
         picker.styles.height = max(1, min(12, self.size.height - 6))
         width = self.size.width
+        if not self._found:
+            picker.show_items([Item(None, (("  No command matches.", "dim"),))])
+            return
         picker.show_items(
             [
                 Item(

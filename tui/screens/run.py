@@ -164,7 +164,8 @@ class RunScreen(LogActions):
             word = (f"silent {age_word(heard, sight.now, sight.period_s)}", "attention")
         elif state is not None:
             following = state.word == "following"
-            word = (state.word, "dim" if following else "attention")
+            # "following" would contradict "paused" below it, which tells of the reader and not of the file
+            word = ("live" if following else state.word, "dim" if following else "attention")
             note = state.detail if following else ""
         self.log_view.label(title, word, self._empty_log(sight), live=live, note=note)
 
