@@ -202,8 +202,8 @@ class RgtApp(App[int]):
     def _hush(self, but: str = "") -> None:
         """Take words of no weight out of sight."""
         light = [n for n in self._notifications if n.severity == "information" and n.message != but]
-        for shown in light:
-            self._unnotify(shown, refresh=False)
+        for toast in light:
+            self._unnotify(toast, refresh=False)
         if light:
             self._refresh_notifications()
 

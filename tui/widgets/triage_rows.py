@@ -91,8 +91,7 @@ def entries(view: TriageView, width: int, height: int) -> list[Entry]:
     if incident is None:
         ruled = list(_ruled_out(view.told.diagnosis.ruled_out, view, width))
         press, steps = list(_pressing(view, width)), list(_against_pressure(view, width))
-        used = ("disk_files", "storage") if steps else ()
-        looks = list(_looks(view, width, used))
+        looks = list(_looks(view, width, ("disk_files", "storage") if steps else ()))
         return _airy([head, press, steps, ruled, list(_looked_at(view, width)), looks], height)
     ruled = list(_ruled_out((*incident.ruled_out, *view.told.diagnosis.ruled_out), view, width))
     steps = list(_steps(incident, view, width))
