@@ -16,7 +16,8 @@ WORDS = (
     "bus error", "signals.sig", "signal sig", "root cause", "keyboardinterrupt", "已杀死", "段错误", "已终止",
     "已放弃", "总线错误", "processraised", "illegal instruction", "floating point exception",
     "command terminated", "received signal", "local_rank:", "exited with", "getötet", "processus arrêté",
-    "sigkill", "terminated with code", "main process exited",
+    "sigkill", "double free", "free():", "malloc", "corrupted", "assertion",
+    "terminated with code", "main process exited",
 )  # fmt: skip
 
 KILLED, TERMINATED, HUNG_UP, CRASHED, INTERRUPTED, FAILED = (
@@ -82,6 +83,8 @@ _FATAL = re.compile(
     r"|^(?:free\(\)|malloc\(\)|realloc\(\)|munmap_chunk\(\)): (?:memory |invalid|corrupted|unaligned|unsorted"
     r"|mismatching|smallbin)|^double free or corruption|^corrupted (?:size vs|double-linked)"
     r"|^\*\*\* stack smashing detected"
+    r"|^\*\*\* Error in .{1,200}: (?:double free|free\(|malloc|munmap|corrupted)"
+    r"|^(?:\S+: )?\S+\.(?:c|cc|cpp|h|hpp):\d+: .{1,200}: Assertion .{2,300} failed\.?$"
     r"|^(?:python3?|\S*train\S*)\[\d+\]: segfault at|\]: segfault at [0-9a-f]+ ip "
 )
 _ABOUT_WORKERS = re.compile(
@@ -229,7 +232,7 @@ def _signal(head: str) -> tuple[int, int | None, int | None] | None:
     if mpi:
         return int(mpi["number"]), None, int(mpi["rank"])
     if _FATAL.search(head):
-        return (6 if re.search(r"(?i)abort|free|malloc|corrupt|smash", head) else 11), None, None
+        return (6 if re.search(r"(?i)abort|free|malloc|corrupt|smash|assertion", head) else 11), None, None
     death = _DEATH.search(head)
     if death:
         what = death["what"]
