@@ -168,6 +168,31 @@ async def test_after_a_crash_the_same_box_goes_on_and_a_second_worker_is_refused
     assert {one.state for one in await queue.read(LocalTransport(), str(claims), folders)} == {"complete"}
 
 
+async def test_a_cell_whose_worker_was_killed_is_waited_for(workers: Workers, tmp_path: Path) -> None:
+    """The next cell would share its cards with it."""
+    word = 'cd ../..; while [ ! -e go ]; do sleep 0.1; done; echo "$0" >>ran; echo x >"$RGT_RUN/out"'
+    one, claims = job({"seed": [1, 2]}, "sh", "-c", word, "{cell.seed}"), tmp_path / "claims"
+    folders = await workers.lay("a", one, claims)
+    first = workers.start("a")
+    deadline = time.monotonic() + 20
+    while (await queue.read(LocalTransport(), str(claims), folders))[0].state != "running":
+        assert time.monotonic() < deadline
+    first.kill()
+    first.wait(timeout=5)
+    second = workers.start("a")
+    log = tmp_path / "a" / "log"
+    while log.read_text().count("began") < 2:
+        assert time.monotonic() < deadline
+    time.sleep(1.0)
+    seen = await queue.read(LocalTransport(), str(claims), folders)
+    assert [one.state for one in seen] == ["running", "waiting"]
+    (tmp_path / "p" / "go").touch()
+    assert second.wait(timeout=60) == 0
+    seen = await queue.read(LocalTransport(), str(claims), folders)
+    assert [(one.state, one.attempt) for one in seen] == [("complete", 1), ("complete", 1)]
+    assert sorted((tmp_path / "p" / "ran").read_text().split()) == ["1", "2"]
+
+
 async def test_a_claim_of_another_host_is_left_alone(workers: Workers, tmp_path: Path) -> None:
     one, claims = job({"seed": [1]}), tmp_path / "claims"
     folders = await workers.lay("a", one, claims)

@@ -16,9 +16,12 @@ from tests.real import need
 from tests.rig import Sshd
 from tests.rig.machine import Machine
 from tests.verbs.launched import where
+from tui.box.local import LocalTransport
+from tui.box.transport import Completed, Script
 from tui.cli import main
 from tui.fleet import profiles
 from tui.fleet.paths import Paths, shipped
+from tui.model.failure import Failure
 from tui.runs import leash
 
 __all__ = ["where"]
@@ -194,3 +197,13 @@ def test_how_long_it_waits_is_counted_on_from_the_boxs_last_word() -> None:
     lives = "boot b\ntoken t\nholder 9 77 b box\nproc 77 S\n"
     assert leash.judged(f"{lives}left 50 100\nnow 120").left_s == 30.0
     assert leash.judged(f"{lives}left 50 100\nnow 90").left_s == 50.0  # its clock went back
+
+
+async def test_one_that_could_not_be_taken_off_is_not_said_to_be() -> None:
+    class Stuck(LocalTransport):
+        async def run(self, script: Script, **_more: object) -> Completed:
+            said = "boot b\ntoken t\nholder 7 9 b box\nleft 600 100\nnow 100\nproc 9 S\n"
+            return Completed(0, said.encode() if "armed" in script.why else b"", b"", 0.0)
+
+    with pytest.raises(Failure, match="could not be taken off"):
+        await leash.off(Stuck())

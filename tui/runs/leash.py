@@ -130,9 +130,22 @@ async def look(box: Transport, folder: str = FOLDER) -> Leash:
     return judged(done.stdout.decode("utf-8", "replace"))
 
 
-async def off(box: Transport) -> None:
-    """Take the leash off: its timer ends with its nap, and does nothing. Raises LinkLost, TimeoutError."""
+async def off(box: Transport) -> Leash:
+    """Take the leash off: its timer ends with its nap, and does nothing.
+
+    Raises:
+        Failure: it is still armed. LinkLost, TimeoutError: whether it is is unknown.
+    """
     await box.run(Script(_OFF, (FOLDER,), why="take the leash off"))
+    told = await look(box)
+    if told.state == "armed":
+        raise Failure(
+            "The leash could not be taken off.",
+            means="It is armed as before: the box will stop itself.",
+            do=f"Remove ~/{FOLDER}/token on the box, or renew the leash until you can.",
+            code="leash-stays",
+        )
+    return told
 
 
 def judged(text: str) -> Leash:
@@ -187,7 +200,8 @@ async def _until(box: Transport, folder: str, token: str, state: State, within_s
         if time.monotonic() > ends:
             raise Failure(
                 f"The leash's timer did not get as far as {state}: {told.state} {told.said}.",
-                means="Nothing will stop the box by itself.",
+                means="Whether it will stop the box is not known; one that was armed before may still.",
+                do="Look again: rgt leash BOX.",
                 code="leash-not-armed",
             )
         await asyncio.sleep(0.3)

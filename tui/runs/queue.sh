@@ -57,14 +57,19 @@ while IFS= read -r cell <&3 || [ -n "$cell" ]; do
   fi
   told "began $name"
   wrapper=$(cat "$folder/.rgt/plan/wrapper" 2>/dev/null)
-  sh "$folder/$wrapper" "$folder" </dev/null &
-  child=$!
   while :; do
-    wait "$child"
-    status=$?
-    kill -0 "$child" 2>/dev/null || break
+    sh "$folder/$wrapper" "$folder" </dev/null &
+    child=$!
+    while :; do
+      wait "$child"
+      status=$?
+      kill -0 "$child" 2>/dev/null || break
+    done
+    child=''
+    # 73: it is at work, left behind by a worker that was killed. The next cell would share its cards.
+    if [ "$status" -ne 73 ] || [ -n "$stopped" ]; then break; fi
+    sleep 5
   done
-  child=''
   told "ended $name $status"
   [ "$status" -ne 0 ] || : >"$claims/$name/over"
 done 3<cells

@@ -48,10 +48,9 @@ async def _leash(args: argparse.Namespace) -> int:
         _possible(box, where)
     async with line_to(box, where) as line:
         if args.off:
-            await leash.off(await line())
+            told = await leash.off(await line())
             _recorded(where, box, "off", "taken off")
             note(where, box.name, None)
-            told = await leash.look(await line())
         elif args.test:
             command = (await leash.test(await line())).removeprefix("would: ")
             print(
