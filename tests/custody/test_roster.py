@@ -141,6 +141,21 @@ async def test_what_is_kept_joins_the_roster_and_what_lies_elsewhere_cannot(tmp_
     assert kept.refusals[0].path == str(tmp_path / "elsewhere")
 
 
+async def test_secrets_of_a_job_are_a_group_of_their_own_and_no_copy_takes_them(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    write(root, {"best.pt": 9, ".rgt/secrets": 40, ".rgt/plan/env": 5, "notes/secrets": 3})
+    write(tmp_path, {".rgt/secrets-r-2": 40})
+    aged(tmp_path)
+    first = await roster(gnu(), root, tmp_path)
+    apart = {one.group: one.count for one in first.leftovers if one.group.startswith("secrets:")}
+    assert apart == {f"secrets:{root}/.rgt": 1, f"secrets:{tmp_path}/.rgt": 1}
+    kept = await roster(
+        gnu(), root, tmp_path, decisions={one.group: Decision("keep") for one in first.leftovers}
+    )
+    assert {one.path for one in kept.artifacts} == {"best.pt", ".rgt/plan/env", "notes/secrets"}
+    assert {one.path for one in kept.refusals} == {f"{root}/.rgt/secrets", f"{tmp_path}/.rgt/secrets-r-2"}
+
+
 async def test_declared_counts_must_match_and_empty_is_a_refusal(box: Through, tmp_path: Path) -> None:
     write(tmp_path, {"best.pt": 10})
     aged(tmp_path)

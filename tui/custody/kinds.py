@@ -70,3 +70,10 @@ def cache_root(path: str) -> str | None:
 def repository_roots(folders: Iterable[str]) -> frozenset[str]:
     """The folders that hold a ``.git``."""
     return frozenset(folder[: -len("/.git")] for folder in folders if folder.endswith("/.git"))
+
+
+def is_secrets(path: str) -> bool:
+    """Whether rgt itself gave a job its secrets there: their values come from the operator's own computer."""
+    folder, _, name = path.rpartition("/")
+    mine = folder == ".rgt" or folder.endswith("/.rgt")
+    return mine and (name == "secrets" or name.startswith(("secrets-", "secrets.part")))

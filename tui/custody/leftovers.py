@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
-from tui.custody.kinds import cache_root, repository_roots
+from tui.custody.kinds import cache_root, is_secrets, repository_roots
 from tui.custody.layouts.tree import Generation, finished_name, is_weights
 from tui.custody.listing import Entry
 from tui.model.custody import Leftover
@@ -23,13 +23,14 @@ from tui.model.text import safe
 MOST_GROUPS = 300
 _EXAMPLES = 5
 
-Kind = Literal["checkpoints", "unfinished", "repository", "cache", "system", "files"]
+Kind = Literal["checkpoints", "unfinished", "repository", "cache", "system", "secrets", "files"]
 _TITLES: Mapping[Kind, str] = {
     "checkpoints": "checkpoints in {}",
     "unfinished": "unfinished saves or transfers in {}",
     "repository": "git repository {}",
     "cache": "caches and installed packages in {}",
     "system": "operating system in {}",
+    "secrets": "secrets of jobs in {}, which no copy takes along",
     "files": "other files in {}",
 }
 
@@ -126,6 +127,8 @@ def _place(
     if cache is not None:
         return "cache", cache
     folder = posixpath.dirname(path)
+    if is_secrets(path):
+        return "secrets", folder
     if finished_name(path) is not None:
         return "unfinished", folder
     if is_weights(path, stray.entry.size):
@@ -221,9 +224,16 @@ def _content(strays: Iterable[Stray]) -> str:
     return digest.hexdigest()[:12]
 
 
-_ORDER: Mapping[str, int] = defaultdict(
-    lambda: 9, {"checkpoints": 0, "unfinished": 2, "repository": 3, "files": 4, "cache": 5, "system": 6}
-)
+_LATE = {
+    "checkpoints": 0,
+    "unfinished": 2,
+    "repository": 3,
+    "files": 4,
+    "cache": 5,
+    "system": 6,
+    "secrets": 7,
+}
+_ORDER: Mapping[str, int] = defaultdict(lambda: 9, _LATE)
 
 
 def _rank(found: tuple[Leftover, tuple[Stray, ...]]) -> tuple[bool, int, int, str]:

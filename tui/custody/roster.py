@@ -11,7 +11,7 @@ from tui.box.transport import Transport
 from tui.custody import writers
 from tui.custody.box_looks import OpenFiles, count_system, open_files, read_texts, real_folders
 from tui.custody.codes import gap, refusal
-from tui.custody.kinds import role_of
+from tui.custody.kinds import is_secrets, role_of
 from tui.custody.layouts.recognise import needed_texts
 from tui.custody.layouts.tree import Tree, tree_of
 from tui.custody.leftovers import Counted, Decision, Grouped, Stray, group
@@ -246,7 +246,9 @@ def _keep(tree: Tree, top: str, chosen: Selection, grouped: Grouped) -> Iterator
     outside: set[str] = set()
     for path, entry in grouped.of_word("keep"):
         below = relative(path, top)
-        if below:
+        if is_secrets(path):
+            yield refusal("kept-not-on-roster", "secrets never leave the box; give them up", path)
+        elif below:
             chosen.roles[below] = role_of(below, entry.size)
         else:
             outside.add(posixpath.dirname(path))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tui.custody.codes import gap, refusal
-from tui.custody.kinds import cache_root, role_of
+from tui.custody.kinds import cache_root, is_secrets, role_of
 from tui.custody.layouts import sealed
 from tui.custody.layouts.recognise import recognise
 from tui.custody.layouts.tree import Claim, Generation, Tree, finished_name, is_weights
@@ -92,7 +92,9 @@ def _by_globs(
 
 
 def _take(chosen: Selection, tree: Tree, links: Links, path: str, role: Role) -> None:
-    """One path that the job file names: a file, or the reason why it can't be one."""
+    """One path that the job file names: a file, or the reason why it can't be one. Secrets are never one."""
+    if is_secrets(path):
+        return
     if path in tree.files:
         chosen.roles.setdefault(path, role)
     elif path in tree.odd:
@@ -119,7 +121,8 @@ def _by_default(chosen: Selection, tree: Tree, claims: Sequence[Claim], links: L
     generations = [one for claim in claims for one in claim.generations]
     unkept = {path for one in _unkept(chosen, generations, keep, links.pinned()) for path in one.files}
     for path, entry in tree.files.items():
-        if path not in unkept and cache_root(path) is None and finished_name(path) is None:
+        passed = path in unkept or is_secrets(path) or cache_root(path) is not None
+        if not passed and finished_name(path) is None:
             chosen.roles[path] = role_of(path, entry.size)
     for one in generations:
         for path in one.files:
