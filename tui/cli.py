@@ -171,11 +171,23 @@ def _run(words: list[str]) -> int:
     parser = _parser()
     sub = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="rgt")
     importlib.import_module(f"tui.verbs.{VERBS[name].module}").register(sub)
+    _complete(sub.choices[name], VERBS[name])
     args, left = parser.parse_known_args(words)
     if left:
         hint = VERBS[name].hint or f"`rgt {name} --help` tells what it takes."
         raise Failure(f"rgt {name} does not take {safe(' '.join(left), 80)}.", do=hint, exit=Exit.USAGE)
     return int(args.run(args))
+
+
+def _complete(parser: argparse.ArgumentParser, verb: Verb) -> None:
+    """What all verbs share: help that begins with what it is for, and `--plain` beside `--json`."""
+    first = f"{verb.help[0].upper()}{verb.help[1:]}."
+    parser.description = f"{first} {parser.description}" if parser.description else first
+    options = {option for action in parser._actions for option in action.option_strings}
+    if "--json" in options and "--plain" not in options:
+        parser.add_argument(
+            "--plain", action="store_true", help="changes nothing: this verb prints plain text"
+        )
 
 
 _WITH_VALUE = ("--theme", "--glyphs", "--color")

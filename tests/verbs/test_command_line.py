@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import pytest
 
-from tui.cli import main
+from tui.cli import VERBS, main
 from tui.verbs import demo, screen
 
 
@@ -38,6 +39,24 @@ def test_a_wrong_command_line_is_one_line(words: list[str], capsys: pytest.Captu
     assert shown.err.startswith("rgt: ")
     assert shown.err.count("\n") == 1
     assert "\x1b" not in shown.err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_says_what_a_verb_and_each_of_its_words_is_for(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit) as left:
+        main([verb, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    assert " ".join(VERBS[verb].help.split())[1:] in " ".join(shown.split()).replace("- ", "-")
+    assert all(len(line) <= 60 for line in shown.splitlines())
+    bare = re.compile(r"^  (?:-\S+(?:, --\S+)?(?: [A-Z]+)?|[A-Z]+)$")
+    lines = shown.splitlines()
+    for at, line in enumerate(lines):  # a word alone on its line is explained on the next
+        assert not bare.match(line) or lines[at + 1].startswith("     "), line
+    assert ("--json" in shown) <= ("--plain" in shown)
 
 
 def test_a_paste_needs_no_quotes(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         choices=sorted(INCIDENTS),
-        help="add a box on which this really happens; may be given again",
+        metavar="KIND",
+        help=f"add a box on which this really happens; may be given again: {', '.join(sorted(INCIDENTS))}",
     )
     parser.add_argument("--selftest", action="store_true", help="no screen: print what was seen, then exit")
     parser.add_argument(
@@ -31,13 +32,13 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=argparse.SUPPRESS,
         help="remove every action that changes something",
     )
-    for option, shown in (
-        ("--theme", None),
-        ("--glyphs", ("auto", "unicode", "ascii")),
-        ("--color", ("auto", "truecolor", "256", "16", "none")),
+    for option, shown, words in (
+        ("--theme", None, "a theme of `themes/` or of your own"),
+        ("--glyphs", ("auto", "unicode", "ascii"), "which symbols to draw with"),
+        ("--color", ("auto", "truecolor", "256", "16", "none"), "colours the terminal is given"),
     ):  # not given here, what stands before the verb counts
         parser.add_argument(
-            option, choices=shown, metavar=None if shown else "NAME", default=argparse.SUPPRESS
+            option, choices=shown, metavar=None if shown else "NAME", help=words, default=argparse.SUPPRESS
         )
     parser.set_defaults(run=demo)
 

@@ -38,11 +38,11 @@ def register(sub: Parsers[argparse.ArgumentParser]) -> None:
     edit.add_argument("changes", metavar="KEY=VALUE", nargs="+", help="an empty value removes the key")
     _finish(edit, lambda args: edit_entry(_where(args), args.name, args.changes, as_json=args.json))
     rename = sub.add_parser("rename", help="give a box or run another name; the runs of a box follow")
-    rename.add_argument("old", metavar="OLD")
-    rename.add_argument("new", metavar="NEW")
+    rename.add_argument("old", metavar="OLD", help="a box or a run")
+    rename.add_argument("new", metavar="NEW", help="a name that nothing has yet")
     _finish(rename, lambda args: rename_entry(_where(args), args.old, args.new, as_json=args.json))
     remove = sub.add_parser("remove", help="forget a box with its runs, or a run; nothing happens on the box")
-    remove.add_argument("name", metavar="NAME")
+    remove.add_argument("name", metavar="NAME", help="a box, or a run where no box has the name")
     _finish(remove, lambda args: remove_entry(_where(args), args.name, as_json=args.json))
     _register_watch(sub)
 
@@ -59,8 +59,10 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
         nargs="*",
         help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME",
     )
-    add.add_argument("--name", help="its name here; made from the host when not given")
-    add.add_argument("--platform", help="a profile's name (see rgt profiles), where the host does not tell")
+    add.add_argument("--name", metavar="BOX", help="its name here; made from the host when not given")
+    add.add_argument(
+        "--platform", metavar="NAME", help="a profile's name (see rgt profiles), where the host does not tell"
+    )
     add.add_argument(
         "--password-env", metavar="VARIABLE", help="environment variable that holds the password"
     )
@@ -72,7 +74,7 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
 
 def _register_watch(sub: Parsers[argparse.ArgumentParser]) -> None:
     watch = sub.add_parser("watch", help="adopt a run that rgt did not start")
-    watch.add_argument("box", metavar="BOX")
+    watch.add_argument("box", metavar="BOX", help="the box it runs on")
     watch.add_argument("--log", metavar="PATH", help="its log on the box")
     watch.add_argument("--checkpoints", metavar="GLOB", help="its checkpoints on the box, quoted")
     one = watch.add_mutually_exclusive_group()
@@ -86,9 +88,7 @@ def _register_watch(sub: Parsers[argparse.ArgumentParser]) -> None:
 
 def _finish(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--plain", action="store_true", help="accepted everywhere; this verb prints plain text"
-    )
+    parser.add_argument("--plain", action="store_true", help="changes nothing: this verb prints plain text")
     parser.set_defaults(run=run)
 
 

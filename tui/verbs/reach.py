@@ -13,11 +13,11 @@ from tui.model.failure import Exit, Failure
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     ssh = sub.add_parser("ssh", help="a shell or a command on a box")
-    ssh.add_argument("name", metavar="NAME")
+    ssh.add_argument("name", metavar="BOX", help="a box of the fleet")
     ssh.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD", help="run this instead of a shell")
     ssh.set_defaults(run=_ssh)
     forward = sub.add_parser("forward", help="reach a port of a box on this computer")
-    forward.add_argument("name", metavar="NAME")
+    forward.add_argument("name", metavar="BOX", help="a box of the fleet")
     forward.add_argument("port", type=_port, metavar="PORT", help="port on the box, such as 6006")
     forward.add_argument("--local", type=_port, default=0, metavar="PORT", help="port here (any free one)")
     forward.set_defaults(run=lambda args: asyncio.run(_forward(args)))
