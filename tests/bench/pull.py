@@ -127,6 +127,10 @@ class _Kept:
         self.name, self.run, self.open = transport.name, transport.run, transport.open
 
     @property
+    def rtt(self) -> float | None:
+        return self._transport.rtt
+
+    @property
     def window(self) -> int:
         return self._transport.window
 

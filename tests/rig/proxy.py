@@ -168,12 +168,15 @@ class _Link:
         reading = asyncio.ensure_future(read())
         try:
             while True:
-                getting = asyncio.ensure_future(queue.get())
-                await asyncio.wait({getting, reading}, return_when=asyncio.FIRST_COMPLETED)
-                if not getting.done() and reading.exception() is not None:
-                    getting.cancel()
-                    reading.result()
-                due, data = await getting
+                if queue.empty():  # otherwise no wait for two: it costs more than all the rest
+                    getting = asyncio.ensure_future(queue.get())
+                    await asyncio.wait({getting, reading}, return_when=asyncio.FIRST_COMPLETED)
+                    if not getting.done() and reading.exception() is not None:
+                        getting.cancel()
+                        reading.result()
+                    due, data = await getting
+                else:
+                    due, data = queue.get_nowait()
                 if due > loop.time():
                     await asyncio.sleep(due - loop.time())
                 if self._silent.is_set():

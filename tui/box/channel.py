@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
+from collections import deque
 from collections.abc import Callable
 
 import asyncssh
@@ -19,6 +21,7 @@ WINDOW = 1 << 20
 PACKET = 32768  # larger packets are slower: asyncssh copies partial packets on every receive
 
 _HIGH = 512 << 10
+_GATHER_S = 0.005
 _STDERR_KEPT = 64 << 10
 _WRITE_S = 30.0
 _END_S = 3.0
@@ -37,6 +40,9 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         started: done when our own output begins, or when it never will.
         done: done when the box has closed the channel; only then its session is free.
         exit: status of the command; None as long as it is not known.
+        opened_at: when the server had opened the channel, by the monotonic clock.
+        gather: bytes that `read` waits for, a few milliseconds at most: of a fast stream it then takes few
+            large pieces instead of many small ones.
     """
 
     def __init__(self, what: str, marker: bytes, limit: int | None) -> None:
@@ -46,15 +52,20 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         self.started: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
         self.exit: int | None = None
+        self.opened_at = 0.0
         self.truncated = False
         self.stderr = bytearray()
         self._out_cut, self._err_cut = NoiseCut(marker), NoiseCut(marker)
         self._limit = limit
-        self._out = bytearray()
+        self._out: deque[bytes | memoryview] = deque()
+        self._held = 0  # bytes in `_out`
         self._kept = 0
         self._paused = False
         self._ending = False
         self._chan: asyncssh.SSHClientChannel[bytes] | None = None
+        self.gather = 0
+        self._full: asyncio.Future[None] | None = None
+        self._ended = False  # no more will come
         self._readable = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -63,8 +74,9 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         self._chan = chan
+        self.opened_at = time.monotonic()
 
-    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+    def data_received(self, data: bytes | memoryview, datatype: asyncssh.DataType) -> None:
         if datatype == asyncssh.EXTENDED_DATA_STDERR:
             room = _STDERR_KEPT - len(self.stderr)
             self.stderr += self._err_cut.feed(data)[: max(0, room)]
@@ -76,6 +88,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
             self._take(ours)
 
     def eof_received(self) -> bool:
+        self._ended = True
+        self._settle()
         return True  # stdin stays open: its end would end the command
 
     def exit_status_received(self, status: int) -> None:
@@ -86,10 +100,12 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._start()
-        if self._paused:  # asyncssh drops what it held back; with the exit code alone it would look whole
+        if self._paused and not self._ended:  # asyncssh dropped what it held back, and the end with it
             self.exit = None
         if not self.done.done():
             self.done.set_result(None)
+        self._ended = True
+        self._settle()
         self._readable.set()
         self._writable.set()
 
@@ -118,7 +134,7 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def output(self) -> bytes:
         """Everything kept so far."""
-        return bytes(self._out)
+        return b"".join(self._out)
 
     def lost(self) -> LinkLost:
         return LinkLost(f"The link was lost while this ran: {self.what}.")
@@ -134,9 +150,10 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
                 return b""
             self._readable.clear()
             await self._readable.wait()
-        data = bytes(self._out[:size])
-        del self._out[:size]
-        if self._paused and len(self._out) < _HIGH:
+        if self._held < self.gather and not self._ended:
+            await self._gathered()
+        data = self._next(size)
+        if self._paused and self._held < _HIGH:
             self._resume()
         return data
 
@@ -165,8 +182,10 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         The end of stdin makes the frame on the box end the process group; then the box closes the channel.
         Closing it from here first would be answered at once, while the session is still taken.
         """
-        self._ending = True
+        self._ending = self._ended = True
         self._out.clear()
+        self._held = 0
+        self._settle()
         self._readable.set()
         if self._chan is None or self.done.done():
             return
@@ -183,19 +202,51 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         if not self.started.done():
             self.started.set_result(None)
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes | memoryview) -> None:
         if self._limit is not None:
             room = self._limit - self._kept
             self.truncated = self.truncated or len(data) > room
             data = data[: max(0, room)]
             self._kept += len(data)
-            self._out += data
+            self._out.append(data)
             return
-        self._out += data
+        self._out.append(data)
+        self._held += len(data)
         self._readable.set()
-        if len(self._out) >= _HIGH and not self._paused and self._chan is not None:
+        if self._held >= self.gather:
+            self._settle()
+        if self._held >= max(_HIGH, 2 * self.gather) and not self._paused and self._chan is not None:
             self._paused = True
             self._chan.pause_reading()
+
+    async def _gathered(self) -> None:
+        """Wait for `gather` bytes, the end, or a moment."""
+        full = self._full = asyncio.get_running_loop().create_future()
+        moment = asyncio.get_running_loop().call_later(_GATHER_S, self._settle)
+        try:
+            await full
+        finally:
+            moment.cancel()
+            self._full = None
+
+    def _settle(self) -> None:
+        if self._full is not None and not self._full.done():
+            self._full.set_result(None)
+
+    def _next(self, size: int) -> bytes:
+        """The first bytes of what is held, `size` at most; copied once."""
+        taken: list[bytes | memoryview] = []
+        room = size
+        while self._out and room:
+            piece = self._out.popleft()
+            if len(piece) > room:
+                whole = memoryview(piece)
+                piece = whole[:room]
+                self._out.appendleft(whole[room:])
+            taken.append(piece)
+            room -= len(piece)
+        self._held -= size - room
+        return b"".join(taken)
 
     def _resume(self) -> None:
         if self._paused and self._chan is not None:
@@ -231,6 +282,15 @@ class SshChannel:
     @property
     def exit(self) -> int | None:
         return None if self._closed else self._process.exit
+
+    @property
+    def gather(self) -> int:
+        """Bytes that `read` waits for, a few milliseconds at most: a fast stream then takes fewer turns."""
+        return self._process.gather
+
+    @gather.setter
+    def gather(self, size: int) -> None:
+        self._process.gather = size
 
     @property
     def stderr(self) -> bytes:

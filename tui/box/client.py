@@ -5,6 +5,7 @@ Imports asyncssh, so it is imported late (with the first connection).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import asyncssh
@@ -21,6 +22,10 @@ class BoxClient(asyncssh.SSHClient):
     Args:
         on_connected: called when TCP stands.
         on_lost: called when the connection is over, with the reason or None.
+
+    Attributes:
+        rtt: seconds that the server took to say which ways to log in there are: a round trip and what it did
+            meanwhile. None before that.
     """
 
     def __init__(
@@ -40,6 +45,8 @@ class BoxClient(asyncssh.SSHClient):
         self._on_connected = on_connected
         self._on_lost = on_lost
         self.banner: SafeText = SafeText("")
+        self.rtt: float | None = None
+        self._asked = 0.0
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         self._on_connected()
@@ -54,16 +61,26 @@ class BoxClient(asyncssh.SSHClient):
     def auth_banner_received(self, msg: str, lang: str) -> None:
         self.banner = safe(" ".join(f"{self.banner} {msg}".split()), 500)
 
+    def begin_auth(self, username: str) -> None:
+        self._asked = time.monotonic()
+
     async def public_key_auth_requested(self) -> asyncssh.SSHKeyPair | None:
+        self._answered()
         return await self._identities.next()
 
     async def password_auth_requested(self) -> str | None:
+        self._answered()
         return await self._passwords.password(f"Password for {self._where}:")
 
     def kbdint_auth_requested(self) -> str:
+        self._answered()
         return ""
 
     async def kbdint_challenge_received(
         self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
     ) -> Sequence[str] | None:
         return await self._passwords.challenge(list(prompts))
+
+    def _answered(self) -> None:
+        if self.rtt is None:
+            self.rtt = time.monotonic() - self._asked

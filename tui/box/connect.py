@@ -132,6 +132,7 @@ class Connector:
             undo=tuple(reversed(undo)),
             host_key=done.fingerprint,
             banner=done.client.banner,
+            rtt=done.client.rtt,
             max_sessions=self._max_sessions,
             clock=self.clock,
         )

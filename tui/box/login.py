@@ -19,6 +19,7 @@ from tui.box.errors import ConnectFailure, fold, hung_up, refused, unreachable
 from tui.box.host_key import HostKeyCheck
 from tui.box.identities import Identities
 from tui.box.known_hosts import KnownKeys, known_keys
+from tui.box.lane import Way
 from tui.box.proxy_command import ProxyCommand
 from tui.box.secrets import Asker, PasswordSource
 from tui.box.session import Undo
@@ -224,8 +225,7 @@ class Login:
             self._route.host,
             self._route.port,
             client_factory=lambda: client,
-            tunnel=tunnel or (),
-            sock=sock,
+            tunnel=Way(sock) if sock is not None else tunnel or (),
             **options,
         )
 

@@ -26,11 +26,11 @@ class NoiseCut:
         self.noise = b""
         self.open = not marker
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes | memoryview) -> bytes | memoryview:
         """The part of `data` that is ours. However much noise comes, only the marker's length is held."""
         if self.open:
             return data
-        held = self._tail + data
+        held = self._tail + bytes(data)
         at = held.find(self._marker)
         if at >= 0:
             self.open = True

@@ -40,6 +40,7 @@ class SshTransport:
         closed: done when the connection is gone; its result is the reason, or None when we closed it.
         host_key: fingerprint of the key the server proved to have.
         banner: what the server said before the login, made safe.
+        rtt: seconds of a round trip, the least seen; None: nothing has told yet.
         window: bytes that the box may have under way in each channel opened from now on; a stream over a long
             way needs more than the default.
     """
@@ -54,6 +55,7 @@ class SshTransport:
         undo: tuple[Undo, ...] = (),
         host_key: str = "",
         banner: SafeText = _NO_BANNER,
+        rtt: float | None = None,
         max_sessions: int = MAX_SESSIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,6 +63,7 @@ class SshTransport:
         self.closed = closed
         self.host_key = host_key
         self.banner = banner
+        self.rtt = rtt
         self.window = WINDOW
         self._conn = conn
         self._on_command = on_command
@@ -189,6 +192,7 @@ class SshTransport:
         pauses = iter(_RETRY_S)
         try:
             while True:
+                began = time.monotonic()
                 try:
                     await self._conn.create_session(
                         lambda: process,
@@ -214,6 +218,8 @@ class SshTransport:
             self._slots.release()
             raise
         process.done.add_done_callback(self._free_slot)
+        took = process.opened_at - began
+        self.rtt = took if self.rtt is None else min(self.rtt, took)
 
     def _free_slot(self, _: object) -> None:
         self._freed_at = time.monotonic()

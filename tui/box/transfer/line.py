@@ -15,6 +15,7 @@ from tui.model.failure import Exit, Failure
 _ECHO = Script("exec cat", why="measure the round trip")
 _MIB = 1 << 20
 _LONG_S = 0.02
+_GATHER = 512 << 10
 
 
 class BulkTransport(Transport, Protocol):
@@ -28,6 +29,20 @@ class Windowed(Protocol):
     """A transport whose streams may be given a larger window. Bytes that are on their way at most."""
 
     window: int
+
+
+@runtime_checkable
+class Gathering(Protocol):
+    """A channel whose reads may be made to wait for more bytes, a few milliseconds at most."""
+
+    gather: int
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A transport that knows its round trip: seconds; None when nothing has told yet."""
+
+    rtt: float | None
 
 
 Dial = Callable[[], Awaitable[BulkTransport]]
@@ -103,10 +118,13 @@ class Line:
         """Start a remote command. Returns the connection, too: it is what `lost` has to be told."""
         transport = await self.transport()
         try:
-            return transport, await transport.open(script, timeout=self.patience.start_s)
+            channel = await transport.open(script, timeout=self.patience.start_s)
         except (LinkLost, TimeoutError):
             await self.lost(transport)
             raise
+        if isinstance(channel, Gathering):
+            channel.gather = _GATHER
+        return transport, channel
 
     async def run(self, script: Script, *, stdin: bytes = b"", limit: int = 1 << 20) -> Completed:
         """Run a short remote command."""
@@ -141,7 +159,7 @@ class Line:
             try:
                 transport = await self._dial()
                 try:
-                    self.rtt, echo = await round_trip(transport)
+                    self.rtt = await self._round_trip(transport)
                 except BaseException:
                     await asyncio.shield(transport.close())
                     raise
@@ -155,10 +173,18 @@ class Line:
                     raise
                 continue
             self.links += 1
-            self._closing = asyncio.ensure_future(echo.close())  # a round trip nobody needs to wait for
             if isinstance(transport, Windowed):
                 transport.window = window_for(self.rtt, self._cap)
             return transport
+
+    async def _round_trip(self, transport: BulkTransport) -> float:
+        """What the transport knows costs nothing; to measure costs three round trips on a long way."""
+        known = transport.rtt if isinstance(transport, Measured) else None
+        if known is not None:
+            return known
+        measured, echo = await round_trip(transport)
+        self._closing = asyncio.ensure_future(echo.close())  # a round trip nobody needs to wait for
+        return measured
 
     def _pause(self) -> float:
         if not self._in_vain:
