@@ -47,7 +47,7 @@ class Machine:
             self.children.append(
                 subprocess.Popen(
                     [sys.executable, "-I", "-B", "-X", "utf8", str(SCRIPTS[what])],
-                    stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL,
+                    stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
         return ours

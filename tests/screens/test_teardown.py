@@ -17,6 +17,7 @@ from tests.screens.app_harness import held, picture, running, said, until
 from tui.app import RgtApp
 from tui.model.command import (
     ChooseDestination,
+    ChooseReader,
     Command,
     DecideLeftovers,
     GivePhrase,
@@ -28,6 +29,7 @@ from tui.model.command import (
     StartTeardown,
 )
 from tui.model.teardown import TeardownView
+from tui.model.text import safe
 from tui.screens.fleet import FleetScreen
 from tui.screens.phrase import SETTLE_S, PhraseInput
 from tui.screens.teardown import TeardownScreen
@@ -194,6 +196,43 @@ async def test_the_last_destination_is_proposed_and_another_can_be_given() -> No
         await pilot.press("t", "slash", "v", "enter")
         await pilot.pause()
         assert sent(app) == [ChooseDestination(at.BOX, "/v")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_who_reads_the_copy_back_is_chosen_at_its_step(size: tuple[int, int]) -> None:
+    stopped = at.at(
+        at.ROSTER,
+        at.HASHED,
+        at.COPIED,
+        replace(
+            at.waiting("readback", "failed"),
+            runs=safe("reads the copy, not the box, into a fresh folder of vault-2"),
+        ),
+        current="readback",
+        reader=safe("vault-2"),
+        readers=(safe("vault-2"), safe("nas")),
+    )
+    async with wizard(stopped, size) as (app, pilot):
+        assert "fresh folder of vault-2" in " ".join(shown(app).split())
+        assert "read back on" in picture(app)[-1]
+        await pilot.press("o")
+        await pilot.pause()
+        assert "enter: here; or vault-2, nas" in shown(app)
+        await type_out(pilot, "nas")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert sent(app) == [ChooseReader(at.BOX, "nas")]
+        await pilot.press("o", "enter")
+        await pilot.pause()
+        assert sent(app) == [ChooseReader(at.BOX, "here")]
+
+
+async def test_a_stop_that_loses_nothing_has_no_reader() -> None:
+    async with wizard(at.STOPPING) as (app, pilot):
+        await pilot.press("o")
+        await pilot.pause()
+        assert any("reads no copy back" in line for line in told(app))
+        assert sent(app) == []
 
 
 async def test_a_gap_takes_a_reason_and_a_refusal_does_not() -> None:

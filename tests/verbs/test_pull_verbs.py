@@ -124,16 +124,26 @@ def test_over_ssh_to_another_box_and_read_on_it(
     detail = verify_chain(paths().receipts).receipts[-1].receipt.detail
     assert report["admissions"][0]["fingerprint"] in detail
     independent_readers(Path(report["destination"]["path"]))
-    assert main(["readback", "exp", "--on", "box"]) == 1
-    assert "read-by-producer" in capsys.readouterr().out
+    assert main(["readback", "exp", "--on", "box"]) != 0
+    assert "made the files" in capsys.readouterr().err
     assert main(["readback", "exp", "--on", "vault", "--json"]) == 0
     back = told(capsys)
     assert back["consumer"]["box"] == "vault"
     assert back["independence"] == "same-device"  # both boxes of the rig are this computer
     restored = Path(back["consumer"]["path"])
     assert content(restored) == FILES
+    assert main(["verify", "exp"]) == 1  # random bytes are no checkpoint, and the box's python is asked
+    out = capsys.readouterr().out
+    assert "corrupt          ck/step_2.pt" in out
+    assert "loaded-on-box: on vault, by python 3." in out
     shutil.rmtree(restored.parent.parent)
-    assert main(["readback", "exp"]) == 0
+    assert main(["readback", "exp", "--json"]) == 0  # whoever was chosen last reads again
+    again = told(capsys)
+    assert again["consumer"]["box"] == "vault"
+    shutil.rmtree(Path(again["consumer"]["path"]).parent.parent)
+    assert main(["verify", "exp"]) == 1
+    assert "are not at vault:/" in capsys.readouterr().err
+    assert main(["readback", "exp", "--on", "here"]) == 0
     assert main(["pull", "exp", "--to", f"box:{tmp_path}/own"]) == 1
     assert "copy-on-victim" in capsys.readouterr().out
     assert not (tmp_path / "own").exists()

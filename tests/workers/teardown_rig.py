@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import struct
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ def put(path: Path, data: bytes) -> None:
     os.utime(path, (time.time() - OLD_S,) * 2)
 
 
-Dialled = Callable[[Instance], BoxTransport]
+Dialled = Callable[[Instance], BoxTransport | Awaitable[BoxTransport]]
 
 
 @asynccontextmanager
@@ -128,7 +129,8 @@ async def running(
 
     async def dial(instance: Instance) -> BoxTransport:
         rig.dials += 1
-        return dialled(instance)
+        there = dialled(instance)
+        return await there if inspect.isawaitable(there) else there
 
     rig = Rig(home, top, store, Teardowns(store, dial, where, clock=clock, patience=patience))
     try:

@@ -39,6 +39,7 @@ from tui.model.instance import Instance
 from tui.model.teardown import TeardownView
 from tui.platforms.control import Machine, State
 from tui.workers import judging, teardown_walk
+from tui.workers.box import Dial
 from tui.workers.local_box import LocalBox
 from tui.workers.steps import JOURNAL
 
@@ -50,7 +51,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settling between two looks, and checkpoints judged in this process: one test does it as it is."""
     monkeypatch.setattr("tui.custody.roster.SETTLE_S", 0.02)
 
-    async def here(task: Errand, told: Callable[[str, int, int], None]) -> None:
+    async def here(task: Errand, dial: Dial, told: Callable[[str, int, int], None]) -> None:
         judging.judge(task, told)
 
     monkeypatch.setattr(teardown_walk, "judge_apart", here)
@@ -507,12 +508,12 @@ async def test_checkpoints_are_judged_in_a_process_of_their_own_that_ends_with_i
 
     told: list[str] = []
 
-    async def apart(task: Errand, tell: Callable[[str, int, int], None]) -> None:
+    async def apart(task: Errand, dial: Dial, tell: Callable[[str, int, int], None]) -> None:
         def both(phase: str, done: int, total: int) -> None:
             told.append(phase)
             tell(phase, done, total)
 
-        await judged_apart.judge_apart(task, both)
+        await judged_apart.judge_apart(task, dial, both)
 
     monkeypatch.setattr(teardown_walk, "judge_apart", apart)
     put(made[1] / "ckpt" / "bad.safetensors", safetensors((float("nan"), 1.0)))

@@ -301,7 +301,22 @@ _READBACK = {
     ),
 }
 
-CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_COPY, **_READBACK, **_ENDING}
+_JUDGING = {
+    "loaded-on-box": _gap(
+        "The checkpoints were loaded on the box that read the copy back, by its python.", "Nothing to do."
+    ),
+    "no-python-there": _gap(
+        "The box that read the copy back has no python3, so no checkpoint was looked into.",
+        "Install python3 with NumPy and torch there, or read the copy back on another computer.",
+    ),
+    "metrics-fetched": _gap(
+        "The predictions were fetched from the box that read the copy back, by their SHA-256, and the "
+        "figures recomputed on this computer.",
+        "Nothing to do.",
+    ),
+}
+
+CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_COPY, **_READBACK, **_JUDGING, **_ENDING}
 
 
 def refusal(code: str, detail: str, path: str | None = None) -> Refusal:

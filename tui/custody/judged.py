@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tui.checkpoints.acceptance import effect_of
-from tui.custody.codes import refusal
+from tui.custody.codes import gap, refusal
 from tui.model.custody import (
     CheckpointFinding,
     Gap,
@@ -20,24 +20,54 @@ from tui.model.metrics import Measured
 from tui.model.verdict import CheckpointVerdict, Examination
 
 
-def load_report(readback: ReadbackReport, found: Examination, now: Moment) -> LoadReport:
+def load_report(
+    readback: ReadbackReport, found: Examination, now: Moment, more: Iterable[Gap] = ()
+) -> LoadReport:
     """What the checkpoints of a readback are.
 
     The files are hashed once more while they are examined: what was changed since the readback is refused.
+
+    Args:
+        more: gaps of the place where they were examined.
     """
-    gaps = (
+    told = (
         Gap(code=p.code, detail=_words(p.path, p.detail)) for p in found.problems if effect_of(p) == "gap"
     )
     return LoadReport(
         readback=readback.digest,
         checkpoints=tuple(_checkpoint(one) for one in found.checkpoints),
-        refusals=tuple(_changed(readback, found)),
-        gaps=tuple(dict.fromkeys(gaps)),
+        refusals=tuple(_changed(readback, {file.path: file.sha256 or "" for file in found.files})),
+        gaps=tuple(dict.fromkeys((*more, *told))),
         finished_at=now,
     )
 
 
-def metric_report(load: LoadReport, measured: Measured, now: Moment) -> MetricReport:
+def unloaded_report(
+    readback: ReadbackReport, checkpoints: Iterable[str], digests: Mapping[str, str], why: str, now: Moment
+) -> LoadReport:
+    """A readback whose checkpoints nobody could look into, hashed once more all the same.
+
+    Args:
+        checkpoints: their paths.
+        digests: by path, as the files are now.
+        why: what the place lacks.
+    """
+    findings = (
+        CheckpointFinding(path=path, verdict="not-loaded", code="not-loaded", detail=why)
+        for path in checkpoints
+    )
+    return LoadReport(
+        readback=readback.digest,
+        checkpoints=tuple(findings),
+        refusals=tuple(_changed(readback, digests)),
+        gaps=(gap("no-python-there", why),),
+        finished_at=now,
+    )
+
+
+def metric_report(
+    load: LoadReport, measured: Measured, now: Moment, more: Iterable[Gap] = ()
+) -> MetricReport:
     """Every reported metric beside its recomputation; its own problems become gaps or refusals."""
     refused = (
         refusal("metric-wrong", _words(p.path or "", p.detail)) for p in measured.problems if not p.gap
@@ -57,7 +87,7 @@ def metric_report(load: LoadReport, measured: Measured, now: Moment) -> MetricRe
             for one in measured.metrics
         ),
         refusals=tuple(refused),
-        gaps=tuple(dict.fromkeys(gaps)),
+        gaps=tuple(dict.fromkeys((*more, *gaps))),
         finished_at=now,
     )
 
@@ -74,10 +104,9 @@ def _checkpoint(one: CheckpointVerdict) -> CheckpointFinding:
     )
 
 
-def _changed(readback: ReadbackReport, found: Examination) -> Iterable[Refusal]:
-    here = {file.path: file.sha256 for file in found.files}
+def _changed(readback: ReadbackReport, here: Mapping[str, str]) -> Iterable[Refusal]:
     for one in readback.files:
-        if (here.get(one.path) or "").removeprefix("sha256:") != one.sha256.removeprefix("sha256:"):
+        if here.get(one.path, "").removeprefix("sha256:") != one.sha256.removeprefix("sha256:"):
             yield refusal("readback-changed", "It is not what was read back.", one.path)
 
 

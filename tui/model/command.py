@@ -197,6 +197,14 @@ class ChooseDestination:
 
 
 @dataclass(frozen=True, slots=True)
+class ChooseReader:
+    """Who reads the copy back: a box of the fleet, or this computer, which an empty text means."""
+
+    box: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class GoOnOver:
     """The operator's reason to go on over what a step warns of; it stands in the proof and the receipt."""
 
@@ -367,6 +375,7 @@ Command: TypeAlias = (
     | HaltTeardown
     | DecideLeftovers
     | ChooseDestination
+    | ChooseReader
     | GoOnOver
     | RedoStep
     | GivePhrase

@@ -113,6 +113,7 @@ class TeardownView:
         summary: titles and values of what he decides on, once it is proven.
         console: what to do by hand, where no control plane can be asked.
         ended: kind of the outcome; empty before.
+        reader: who reads the copy back: ``here``, or a box; `readers` are the boxes that may.
         working: something runs now. It goes on when the screen is left.
         problem: why it does not go on, where it is no step's fault.
     """
@@ -134,6 +135,8 @@ class TeardownView:
     summary: tuple[tuple[SafeText, SafeText], ...] = ()
     question: Question | None = None
     destination: SafeText = SafeText("")
+    reader: SafeText = SafeText("")
+    readers: tuple[SafeText, ...] = ()
     phrase: PhraseAsked | None = None
     answer: SafeText = SafeText("")
     console: SafeText = SafeText("")

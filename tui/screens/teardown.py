@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 
 from tui.model.command import (
     ChooseDestination,
+    ChooseReader,
     DecideLeftovers,
     GivePhrase,
     GiveWord,
@@ -263,6 +264,8 @@ class TeardownScreen(View):
             and view.step("copy")
         ):
             wanted.append("destination")
+        if step is not None and step.id == "readback" and not view.working and view.ended not in _SETTLED:
+            wanted.insert(0, "read_back_on")
         wanted += ["step_back", "detach", "commands"]
         found = {name: self.verbs(name) for name in wanted}
         return [replace(v, rank=i) for i, name in enumerate(wanted) for v in found[name]]
@@ -329,6 +332,20 @@ class TeardownScreen(View):
             self.host.send(ChooseDestination(self.box_name, typed.strip()))
 
         self._ask("destination", "copy to", hint, chosen)
+
+    def action_read_back_on(self, text: str = "") -> None:
+        """Who reads the copy back."""
+        if self.run_name is None or self.view.step("readback") is None:
+            raise Failure("A stop that loses nothing reads no copy back.")
+        if text.strip():
+            self.host.send(ChooseReader(self.box_name, text.strip()))
+            return
+        others = ", ".join(self.view.readers)
+        hint = f"enter: here; or {others}" if others else "enter: here; no other box is known"
+        self._ask("box", "read back on", hint, lambda typed: self._chose_reader(typed.strip() or "here"))
+
+    def _chose_reader(self, name: str) -> None:
+        self.host.send(ChooseReader(self.box_name, name))
 
     def action_mark_group(self) -> None:
         """Mark a group; keep and scrap then mean all that are marked."""

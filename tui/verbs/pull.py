@@ -53,7 +53,10 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     back.add_argument("name", metavar="RUN", help="a run, or a box with one run")
     back.add_argument(
-        "--on", default="here", metavar="BOX", help="who reads: a box, or `here` (this computer)"
+        "--on",
+        metavar="BOX",
+        help="who reads, remembered for the run: a box, or `here` (this computer); by default who was chosen "
+        "last, else this computer",
     )
     back.add_argument("--json", action="store_true", help="print the record as JSON")
     back.set_defaults(run=lambda args: asyncio.run(_readback(args)))
@@ -88,12 +91,14 @@ async def _readback(args: argparse.Namespace) -> int:
     from tui.custody.errand import errand
     from tui.fleet.paths import paths
     from tui.model.custody import CopyReport
+    from tui.workers.reader_choice import choose_reader, reader_of
     from tui.workers.steps import read_run_back
 
     task = errand(args.name, paths())
+    on = reader_of(task) if args.on is None else choose_reader(task, args.on)
     bar = _Lines("read")
     try:
-        report = await read_run_back(task, _dialer(task), args.on, _say_need, bar.show)
+        report = await read_run_back(task, _dialer(task), on, _say_need, bar.show)
     finally:
         bar.end()
     _print(args, report, readback_lines(report, task.records.need(CopyReport, "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -13,22 +14,28 @@ if TYPE_CHECKING:
     from tui.model.custody import LoadReport, MetricReport
 
 _SHOWN = 20
+_PLACES = ("loaded-on-box", "no-python-there", "metrics-fetched")
+"""Gaps that tell where the work was done."""
 
 
 def verify_run(args: argparse.Namespace) -> int:
     """Load the checkpoints and recompute the metrics of a run's readback, and record both.
 
     Raises:
-        Failure: nothing was read back yet, or not to this computer.
+        Failure: nothing was read back yet, or the box that read it is out of reach.
     """
     from tui.custody.errand import errand
     from tui.custody.standing import judged_well
     from tui.fleet.paths import paths
-    from tui.workers.judging import judge
+    from tui.model.custody import LoadReport, MetricReport
+    from tui.verbs.terminal_asker import TerminalAsker
+    from tui.verbs.wiring import dialer
+    from tui.workers.judged_apart import judge_apart
 
     task = errand(args.target, paths())
     name = task.spec.name
-    loaded, measured = judge(task)
+    asyncio.run(judge_apart(task, dialer(task.where, asker=TerminalAsker()), lambda phase, done, total: None))
+    loaded, measured = task.records.need(LoadReport, ""), task.records.need(MetricReport, "")
     passed = judged_well(loaded, measured)
     if args.json:
         told = {"load": json.loads(loaded.canonical), "metrics": json.loads(measured.canonical)}
@@ -52,7 +59,9 @@ def _lines(loaded: LoadReport, measured: MetricReport, name: str, *, passed: boo
         f"{one.code:<15}  {safe(one.path or '', 200)}  {safe(one.detail, 200)}"
         for one in (*loaded.refusals, *measured.refusals)[:_SHOWN]
     ]
-    gaps = sorted({gap.code for gap in (*loaded.gaps, *measured.gaps)})
+    every = (*loaded.gaps, *measured.gaps)
+    lines += [f"{one.code}: {safe(one.detail, 400)}" for one in every if one.code in _PLACES]
+    gaps = sorted({gap.code for gap in every if gap.code not in _PLACES})
     if gaps:
         lines.append(f"not looked at, or not there: {', '.join(gaps)}")
     word = "passes" if passed else "DOES NOT PASS"

@@ -8,27 +8,43 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from tui.custody.errand import Errand
 from tui.model.failure import Exit, Failure
+from tui.workers import judging
+from tui.workers.box import Dial
+from tui.workers.judged_there import judge_on_box
+from tui.workers.judging import Far, Told, far_words
 
 _LINE = 1 << 16
 
 
-async def judge_apart(task: Errand, told: Callable[[str, int, int], None]) -> None:
-    """Do what `tui.workers.judging.judge` does; the reports are stored then. It ends with this call.
+async def judge_apart(task: Errand, dial: Dial, told: Told) -> None:
+    """Load the checkpoints and recompute the metrics of the newest readback, where it was restored.
+
+    The reports are stored then. What was started ends with this call.
 
     Args:
+        dial: to the box that read the copy back, where it was not this computer.
         told: hears ``load`` with bytes done and in all, or ``metrics`` with the seconds so far.
 
     Raises:
-        Failure: it could not be judged, or the process broke off.
+        Failure: it could not be judged, the link was lost, or the process broke off.
+        TimeoutError: the box did not answer in time.
     """
+    _, readback = await asyncio.to_thread(judging.to_judge, task)
+    if readback.consumer.kind == "path":
+        await _in_child(task, told)
+    else:
+        await judge_on_box(task, dial, readback, told, _in_child)
+
+
+async def _in_child(task: Errand, told: Told, far: Far | None = None) -> None:
     where = task.where
+    words = [str(where.config), str(where.state), task.spec.name, *([far_words(far)] if far else [])]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tui.workers.judging", str(where.config), str(where.state), task.spec.name,
+        sys.executable, "-m", "tui.workers.judging", *words,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True, limit=_LINE,
     )  # fmt: skip
@@ -53,9 +69,7 @@ async def judge_apart(task: Errand, told: Callable[[str, int, int], None]) -> No
         )
 
 
-async def _heard(
-    process: asyncio.subprocess.Process, told: Callable[[str, int, int], None]
-) -> dict[str, Any]:
+async def _heard(process: asyncio.subprocess.Process, told: Told) -> dict[str, Any]:
     """The last line, after telling how far it is."""
     assert process.stdout is not None
     last: dict[str, Any] = {}

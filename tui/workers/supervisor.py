@@ -24,6 +24,7 @@ from tui.model.command import (
     ChooseBox,
     ChooseDestination,
     ChooseJob,
+    ChooseReader,
     CloseForward,
     Command,
     DecideLeftovers,
@@ -297,6 +298,7 @@ class Supervisor:
                 | HaltTeardown()
                 | DecideLeftovers()
                 | ChooseDestination()
+                | ChooseReader()
                 | GoOnOver()
                 | RedoStep()
                 | GivePhrase()

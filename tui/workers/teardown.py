@@ -21,7 +21,7 @@ from tui.custody.proof import Chain
 from tui.custody.provider import Platform, platform_of
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.custody import Approval, Outcome, Proof, Verb
+from tui.model.custody import Approval, CopyReport, Outcome, Proof, Verb
 from tui.model.event import Notice
 from tui.model.failure import Failure
 from tui.model.instance import Instance
@@ -32,6 +32,7 @@ from tui.workers.box import Dial
 from tui.workers.end import End, approved, chain_end, prove, stop_end
 from tui.workers.lock import WatchLock
 from tui.workers.patience import Patience
+from tui.workers.reader_choice import choose_reader, reader_of, reader_words, readers
 from tui.workers.teardown_ahead import dates, waiting
 from tui.workers.teardown_board import Board
 from tui.workers.teardown_facts import facts
@@ -155,6 +156,24 @@ class Teardown:
         self._from("copy")
         await self._board.show(destination=in_public(meant), question=None)
         self._start(self._walk)
+
+    async def choose_reader(self, text: str) -> None:
+        """Read the copy back there, and remember it; what was read elsewhere before is not proof of it."""
+        task = await self._free()
+        await asyncio.to_thread(choose_reader, task, text)
+        self._from("readback")
+        await self._show_reader(task)
+        self._start(self._walk)
+
+    async def _show_reader(self, task: Errand) -> None:
+        on = await asyncio.to_thread(reader_of, task)
+        may = await asyncio.to_thread(readers, task)
+        copied = await asyncio.to_thread(task.records.newest, CopyReport)
+        runs, expected = reader_words(on, copied)
+        step = self.view.step("readback")
+        if step is not None and step.state == "waiting":
+            self._board.step("readback", runs=runs, expected=expected)
+        await self._board.show(reader=safe(on, 60), readers=may)
 
     async def go_on_over(self, step: str, reason: str) -> None:
         """Record why the operator goes on over what a step warns of; for a stop, over a box that is busy."""
@@ -300,6 +319,8 @@ class Teardown:
                 await self._board.show(destination=in_public(proposed(task)))
             self._end = replace(self._end, pace=self._patience.pace, clock=self._clock)
             await self._board.show(steps=await self._ahead())
+            if task is not None:
+                await self._show_reader(task)
         return self._end, self._walker
 
     def _claim(self) -> None:

@@ -24,6 +24,7 @@ from tui.model.text import SafeText, safe
 from tui.workers import teardown_words as words
 from tui.workers.box import Dial
 from tui.workers.judged_apart import judge_apart
+from tui.workers.reader_choice import chosen_reader, read_by, reader_of
 from tui.workers.steps import (
     JOURNAL,
     boxes_of,
@@ -132,7 +133,13 @@ class Walk:
             return await _told(words.copy_step, held.roster, held.copied, reused=True)
         to = chosen(self.task)
         if to is None:
-            return (replace(waiting("copy"), state="needs-you", brief=SafeText("where to?")),)
+            return (
+                replace(
+                    waiting("copy"),
+                    state="needs-you",
+                    brief=SafeText("where to? a folder here, BOX:FOLDER, or rclone:REMOTE:FOLDER"),
+                ),
+            )
         report = await copy_run(self.task, self.dial, to, lambda at: self.told("copy", words.moving(at)))
         return await _told(words.copy_step, held.roster, report, reused=False)
 
@@ -140,6 +147,9 @@ class Walk:
         held = await self.stands()
         assert held.copied is not None
         stored = None if "readback" in self.forced else held.readback
+        chosen_one = chosen_reader(self.task)
+        if stored is not None and chosen_one is not None and read_by(stored) != chosen_one:
+            stored = None
         if stored is not None and await asyncio.to_thread(untouched, held.copied):
             return await _told(words.readback_step, held.copied, stored, self.said(), reused=True)
         report = await self._read_back()
@@ -150,14 +160,18 @@ class Walk:
             self.told("readback", StepProgress(0, what.bytes, note=safe(what.line, 200)))
 
         return await read_run_back(
-            self.task, self.dial, "here", need, lambda at: self.told("readback", words.moving(at))
+            self.task,
+            self.dial,
+            reader_of(self.task),
+            need,
+            lambda at: self.told("readback", words.moving(at)),
         )
 
     async def _judge(self) -> tuple[StepView, ...]:
         held = await self.stands()
         reused = bool(held.load and held.metrics) and not self.forced & {"load", "metrics"}
         if not reused:
-            await self._judged(held)
+            await self._judged()
         loaded = await asyncio.to_thread(self.task.records.need, LoadReport, "")
         measured = await asyncio.to_thread(self.task.records.need, MetricReport, "")
         said = self.said()
@@ -166,7 +180,7 @@ class Walk:
             words.metrics_step(measured, said, reused=reused),
         )
 
-    async def _judged(self, held: Stands) -> None:
+    async def _judged(self) -> None:
         began = time.monotonic()
 
         def told(phase: str, done: int, total: int) -> None:
@@ -179,10 +193,13 @@ class Walk:
                 "load", StepProgress(done, total, rate=rate, eta_s=(total - done) / rate if rate else None)
             )
 
-        there = held.readback is not None and Path(held.readback.consumer.path)
-        if there and not await asyncio.to_thread(there.is_dir):
+        try:
+            await judge_apart(self.task, self.dial, told)
+        except Failure as failure:
+            if failure.code != "readback-gone":
+                raise
             await self._read_back()  # what was restored was swept away
-        await judge_apart(self.task, told)
+            await judge_apart(self.task, self.dial, told)
 
 
 async def _told(make: Callable[..., StepView], *made: object, reused: bool) -> tuple[StepView, ...]:

@@ -13,6 +13,7 @@ from tui.fleet.paths import Paths
 from tui.fleet.store import Store
 from tui.model.command import (
     ChooseDestination,
+    ChooseReader,
     DecideLeftovers,
     GivePhrase,
     GiveWord,
@@ -36,6 +37,7 @@ TeardownCommand: TypeAlias = (
     | HaltTeardown
     | DecideLeftovers
     | ChooseDestination
+    | ChooseReader
     | GoOnOver
     | RedoStep
     | GivePhrase
@@ -82,6 +84,8 @@ class Teardowns:
                 await teardown.decide(groups, Decision(word, reason))
             case ChooseDestination(_, text):
                 await teardown.choose(text)
+            case ChooseReader(_, text):
+                await teardown.choose_reader(text)
             case GoOnOver(_, step, reason):
                 await teardown.go_on_over(step, reason)
             case RedoStep(_, step):
