@@ -14,7 +14,7 @@ Retry = Literal["identical", "after-fix", "never"]
 Plane = Literal["control", "science"]
 """Where a fault lies: in the machinery around the experiment, or in the experiment itself."""
 
-Fact: TypeAlias = "str | int | float | bool | None | tuple[Fact, ...] | Mapping[str, Fact]"
+Fact: TypeAlias = "str | int | float | bool | tuple[Fact, ...] | Mapping[str, Fact] | None"
 """What was read beside a diagnosis, as JSON can carry it."""
 
 
