@@ -228,6 +228,20 @@ def reminders(where: Paths) -> tuple[Reminder, ...]:
     return tuple(sorted(found, key=lambda one: one.since))
 
 
+def settled(where: Paths, verb: Verb) -> tuple[tuple[Victim, Outcome], ...]:
+    """Every machine for which `verb` is settled, with its outcome. It only reads, and takes no lock.
+
+    Raises:
+        Failure: a journal is damaged; then it can't be told.
+    """
+    found: list[tuple[Victim, Outcome]] = []
+    for path in sorted((where.state / "teardown").glob("*.jsonl")):
+        outcome = stand(peek(path), verb).settled
+        if outcome is not None:
+            found.append((outcome.victim, outcome))
+    return tuple(found)
+
+
 def _open_ends(path: Path) -> list[Reminder]:
     entries = peek(path)
     ends: list[Reminder] = []

@@ -35,6 +35,8 @@ _WORD_OF_LINK = {
 def box_word(box: BoxView, now: float, period_s: float = 2.0) -> BoxWord:
     """The box's state in a word. It is called running only while a fresh probe says so."""
     link = box.link
+    if box.ended is not None:
+        return BoxWord("gone", SafeText("destroyed"))
     if link.state in (LinkState.REFUSED, LinkState.IDENTITY, LinkState.NEEDS_SECRET):
         kind, word = _WORD_OF_LINK[link.state]
         return BoxWord(kind, SafeText(word))
@@ -84,6 +86,10 @@ def judge_run(
     if box is None:
         return RunState.UNKNOWN, SafeText(f"no box named {run.spec.box} in the fleet file")
     truth = run.truth
+    if box.ended is not None:
+        finished = run.progress is not None and run.progress.finished
+        state = RunState.FINISHED if finished else RunState.UNKNOWN
+        return state, SafeText(f"its box was destroyed {_ago(now - box.ended.at)}")
     if box.link.state is not LinkState.LIVE:
         return _without_link(run, box, now)
     if truth is None or run.truth_at is None:
@@ -103,6 +109,11 @@ def time_left(run: RunView, now: float) -> float | None:
         return None
     left = progress.eta_s - 60 * (max(0.0, now - progress.at) // 60)
     return left if left >= 0 else None
+
+
+def _ago(seconds: float) -> str:
+    """In steps of a minute: what is over is not drawn anew every second."""
+    return f"{long(seconds // 60 * 60)} ago" if seconds >= 60 else "just now"
 
 
 def _without_link(run: RunView, box: BoxView, now: float) -> tuple[RunState, SafeText]:

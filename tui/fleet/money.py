@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from tui.model.instance import Instance
+from tui.model.snapshot import BoxView
 from tui.model.text import SafeText
 
 SIGNS = {"USD": "$", "CNY": "¥", "EUR": "€", "GBP": "£"}
@@ -31,6 +32,25 @@ def spent(instance: Instance, now: float) -> float | None:
         return None
     until = now if instance.ends_at is None else min(now, instance.ends_at)
     return max(0.0, until - instance.rented_at) / 3600 * instance.price_per_hour
+
+
+def paid(boxes: Iterable[BoxView]) -> Iterator[Instance]:
+    """What is paid for each box: nothing by the hour, and nothing more, for one that is destroyed."""
+    for box in boxes:
+        yield metered(box)
+
+
+def metered(box: BoxView) -> Instance:
+    """The box's entry, with its meter at rest where the box is destroyed."""
+    if box.ended is None:
+        return box.instance
+    until = box.ended.at if box.instance.ends_at is None else min(box.instance.ends_at, box.ended.at)
+    return replace(box.instance, ends_at=until)
+
+
+def burning(boxes: Iterable[BoxView]) -> Iterator[Instance]:
+    """The boxes that cost something by the hour now."""
+    return (box.instance for box in boxes if box.ended is None)
 
 
 def burn(instances: Iterable[Instance]) -> tuple[Total, ...]:

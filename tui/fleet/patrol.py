@@ -73,7 +73,9 @@ def _run(box: BoxView, run: RunView, now: float) -> Tick:
 
 def _box(box: BoxView, now: float) -> Tick:
     seen = age_word(box.telemetry.taken_at if box.telemetry else None, now)
-    if box.link.state is not LinkState.LIVE:
+    if box.ended is not None:
+        word, why = "destroyed", f"It is destroyed, {box.ended.how}."
+    elif box.link.state is not LinkState.LIVE:
         word = box.link.state.value
         why = box.link.detail.removeprefix(f"{box.name}: ") or box_word(box, now).word
     elif box.attention:

@@ -36,7 +36,7 @@ from tui.model.event import (
     TelemetryTaken,
     WatchHeld,
 )
-from tui.model.instance import LinkState
+from tui.model.instance import Ended, LinkState
 from tui.model.look import LookAnswer
 from tui.model.snapshot import Attention, BoxView, FleetSnapshot, RunView
 from tui.model.teardown import OpenEnd
@@ -171,8 +171,8 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
             return replace(snapshot, matrix=matrix)
         case HandbookRead(page):
             return replace(snapshot, handbook=page)
-        case OpenEndsRead(ends):
-            return replace(snapshot, open_ends=ends)
+        case OpenEndsRead(ends, ended):
+            return replace(snapshot, open_ends=ends, ended=ended)
         case Notice():
             return replace(snapshot, notices=(*snapshot.notices[-(MAX_NOTICES - 1) :], event))
     return snapshot  # log lines go to the log buffers, not into the snapshot
@@ -284,6 +284,8 @@ def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[st
     def meant(box: str) -> bool:
         return only is None or box in only
 
+    known = tuple(_over(b, snapshot.ended) for b in snapshot.boxes)
+    snapshot = snapshot if _identical(known, snapshot.boxes) else replace(snapshot, boxes=known)
     by_name = {b.instance.name: b for b in snapshot.boxes}
     runs = tuple(
         _judged_run(r, by_name.get(r.spec.box), now, rules) if meant(r.spec.box) else r for r in snapshot.runs
@@ -300,6 +302,15 @@ def _judge(snapshot: FleetSnapshot, now: float, rules: Rules, only: frozenset[st
     if _identical(runs, snapshot.runs) and _identical(boxes, snapshot.boxes):
         return snapshot
     return replace(snapshot, runs=runs, boxes=boxes)
+
+
+def _over(box: BoxView, ended: Sequence[Ended]) -> BoxView:
+    """The box, with its end where that is on record. One that answers is not gone, whatever is on record."""
+    found = next((e for e in ended if e.is_of(box.instance)), None)
+    seen = box.telemetry.taken_at if box.telemetry is not None else None
+    if found is not None and box.link.state is LinkState.LIVE and seen is not None and seen > found.at:
+        found = None
+    return box if found == box.ended else replace(box, ended=found)
 
 
 def _unfinished(end: OpenEnd) -> Attention:
@@ -322,6 +333,8 @@ def _judged_box(
     rules: Rules,
     accounts: Sequence[AccountView],
 ) -> BoxView:
+    if box.ended is not None:
+        return replace(box, attention=()) if box.attention else box
     own = attention.box_attention(box, box.first_oom, now, rules.thresholds)
     told = reconcile.attention(box, accounts, now)
     # of what is equally grave, what happened to a run is told before what its box lacks

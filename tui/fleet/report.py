@@ -19,9 +19,10 @@ _BAD_RUN = (RunState.DEAD, RunState.STALLED)
 
 def exit_code(snapshot: FleetSnapshot) -> Exit:
     """The worst of the fleet as an exit code: attention, then unreachable, then unknown, then fine."""
-    watched = [b for b in snapshot.boxes if not b.unwritten]
+    watched = [b for b in snapshot.boxes if not b.unwritten and b.ended is None]
+    over = {b.name for b in snapshot.boxes if b.ended is not None}
     links = {b.link.state for b in watched}
-    states = {r.state for r in snapshot.runs}
+    states = {r.state for r in snapshot.runs if r.spec.box not in over}
     if any(b.attention for b in snapshot.boxes) or snapshot.open_ends or states & set(_BAD_RUN):
         return Exit.ATTENTION
     if links & {LinkState.REFUSED, LinkState.IDENTITY, LinkState.NEEDS_SECRET}:
@@ -40,8 +41,8 @@ def status_json(snapshot: FleetSnapshot, now: float) -> dict[str, object]:
         "taken_at": now,
         "problems": [str(problem) for problem in snapshot.problems],
         "boxes": None if unread else [_box_json(b, snapshot, now) for b in snapshot.boxes],
-        "burn": [_total_json(t) for t in money.burn(b.instance for b in snapshot.boxes)],
-        "spent": [_total_json(t) for t in money.spent_total((b.instance for b in snapshot.boxes), now)],
+        "burn": [_total_json(t) for t in money.burn(money.burning(snapshot.boxes))],
+        "spent": [_total_json(t) for t in money.spent_total(money.paid(snapshot.boxes), now)],
         "accounts": [account_json(view, now) for view in snapshot.accounts],
         "open_ends": [
             {"box": end.box, "verb": end.verb, "since": end.since, "by_hand": end.by_hand}
@@ -182,11 +183,12 @@ def _box_json(box: BoxView, snapshot: FleetSnapshot, now: float) -> dict[str, ob
         "instance_id": instance.instance_id,
         "state": str(box_word(box, now).word),
         "link": box.link.state.value,
+        "destroyed_at": box.ended.at if box.ended else None,
         "detail": str(box.link.detail) or None,
         "probed_at": box.telemetry.taken_at if box.telemetry else None,
         "price_per_hour": instance.price_per_hour,
         "currency": instance.currency,
-        "spent": money.spent(instance, now),
+        "spent": money.spent(money.metered(box), now),
         "next_clock": {"text": box.clock.text, "at": box.clock.at} if box.clock else None,
         "percent": figures(box),
         "attention": [{"level": a.level, "short": a.short, "text": a.text} for a in box.attention],

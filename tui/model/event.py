@@ -9,7 +9,7 @@ from tui.model.account import AccountView
 from tui.model.command import CommandRecord
 from tui.model.handbook import HandbookView
 from tui.model.incident import Diagnosis
-from tui.model.instance import DangerClock, Instance, Link
+from tui.model.instance import DangerClock, Ended, Instance, Link
 from tui.model.launch import LaunchView
 from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.look import LookAnswer
@@ -169,9 +169,10 @@ class TeardownChanged:
 
 @dataclass(frozen=True, slots=True)
 class OpenEndsRead:
-    """Every verb on record that was begun and is not settled."""
+    """Every verb on record that was begun and is not settled, and the machines that are destroyed."""
 
     ends: tuple[OpenEnd, ...]
+    ended: tuple[Ended, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,30 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A machine that is destroyed, on record: by witnesses, or by the operator's word.
+
+    Attributes:
+        at: seconds since the epoch, when that was settled.
+        how: the words behind it.
+    """
+
+    box: str
+    at: float
+    how: SafeText
+    instance_id: str | None = None
+    host_key: str | None = None
+
+    def is_of(self, instance: Instance) -> bool:
+        """Whether it surely was this machine, and not one that came under its name later."""
+        if instance.name != self.box:
+            return False
+        if self.instance_id is not None or instance.instance_id is not None:
+            return self.instance_id == instance.instance_id
+        return self.host_key is not None and self.host_key == instance.host_key
+
+
+@dataclass(frozen=True, slots=True)
 class DangerClock:
     """The next date at which the platform does something to this box. `at` is None when not computable."""
 

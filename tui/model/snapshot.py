@@ -8,7 +8,7 @@ from tui.model.account import AccountView, Rented
 from tui.model.command import CommandRecord
 from tui.model.event import Diagnosed, ForwardChanged, HostKeyAsked, Notice, SecretAsked
 from tui.model.handbook import HandbookView
-from tui.model.instance import DangerClock, Instance, Link
+from tui.model.instance import DangerClock, Ended, Instance, Link
 from tui.model.launch import LaunchView
 from tui.model.log import LogState, SearchResult
 from tui.model.look import LookAnswer
@@ -89,6 +89,7 @@ class BoxView:
     rented: Rented | None = None
     unwritten: bool = False
     file_clock: DangerClock | None = None
+    ended: Ended | None = None  # it is destroyed, on record, and has not been heard of since
 
     @property
     def name(self) -> str:
@@ -133,6 +134,7 @@ class FleetSnapshot:
     searches: tuple[SearchResult, ...] = ()
     teardowns: tuple[TeardownView, ...] = ()  # one a box at most
     open_ends: tuple[OpenEnd, ...] = ()
+    ended: tuple[Ended, ...] = ()
     setup: SetupView | None = None
     launch: LaunchView | None = None
     matrix: MatrixView | None = None

@@ -91,7 +91,7 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     from tui.verbs.wiring import dialer
     from tui.workers.accounts import look_once
     from tui.workers.once import look_at
-    from tui.workers.open_ends import open_ends
+    from tui.workers.open_ends import destroyed, open_ends
 
     fleet, problems = FleetFile(where).load()
     known = {i.name for i in fleet.instances}
@@ -108,10 +108,10 @@ async def snapshot_of(where: Paths, names: list[str]) -> tuple[FleetSnapshot, tu
     rules = Rules(thresholds, period_s=60.0)  # one look: what it saw is the present
     seen = [AccountSeen(view) for view in await asking]
     try:
-        ends = open_ends(where)
+        ends, ended = open_ends(where), destroyed(where)
     except Failure as damaged:
-        ends, problems = (), (*problems, damaged)
-    events = [replace(fleet, instances=chosen, runs=runs), *found, *seen, OpenEndsRead(ends)]
+        ends, ended, problems = (), (), (*problems, damaged)
+    events = [replace(fleet, instances=chosen, runs=runs), *found, *seen, OpenEndsRead(ends, ended)]
     snapshot = reduce(FleetSnapshot(), events, time.time(), rules)
     if names:  # who asks for one box does not ask for what else there is
         snapshot = replace(snapshot, boxes=tuple(b for b in snapshot.boxes if not b.unwritten))

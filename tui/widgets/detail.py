@@ -97,6 +97,11 @@ def _sentences(look: Look) -> list[tuple[str, str]]:
         sentences.append(("danger", _key_sentence(box)))
     if box.asked_secret is not None:
         sentences.append(("attention", f"{box.name} asks: {box.asked_secret.prompt}"))
+    if box.ended is not None:
+        when = long(max(0.0, look.now - box.ended.at) // 60 * 60)
+        return [
+            ("dim", f"Destroyed {when} ago, {box.ended.how}: it bills no more. What was last seen is below.")
+        ]
     if link.state is not LinkState.LIVE and link.detail:
         final = link.state in (LinkState.IDENTITY, LinkState.REFUSED, LinkState.NEEDS_SECRET)
         sentences.append(("attention" if final else "dim", link.detail))
@@ -127,6 +132,13 @@ def _key_sentence(box: BoxView) -> str:
 def _press(look: Look, width: int) -> list[Line]:
     hints: list[tuple[str, str]] = []
     box = look.box
+    if box.ended is not None:
+        line: Line = (
+            ("    in a shell  ", "dim"),
+            (f"rgt remove {safe(box.name)}", "strong"),
+            ("  forgets it", "dim"),
+        )
+        return [clip(line, width, look.glyphs.ellipsis)]
     if box.asked_key is not None:
         hints.append(("reconnect", "shows both keys, to compare and decide"))
     elif box.asked_secret is not None:
@@ -250,6 +262,9 @@ def _meter(look: Look) -> list[Span]:
         return []
     sign = money.SIGNS.get(instance.currency, instance.currency)
     price = instance.price_per_hour
+    if look.box.ended is not None:
+        paid = money.spent(money.metered(look.box), look.now)
+        return [("at rest", ""), *([] if paid is None else [(f"spent {paid:,.2f} {sign}", "money")])]
     spans: list[Span] = [("price not known" if price is None else f"{price:.2f} {sign}/h", "money")]
     if instance.rented_at is not None:
         spans.append((f"since {long(look.now - instance.rented_at)}", ""))

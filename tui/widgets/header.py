@@ -54,12 +54,12 @@ def header_line(
     if attention:
         alarm.append((f"{glyphs.attention} {attention} attention", "attention"))
     cost: list[Span] = []
-    burn = money.burn(instances)
+    burn = money.burn(money.burning(snapshot.boxes))
     if burn:
         cost.append((f"burn {_sum(burn)}/h", "money"))
     elif any(not i.here for i in instances):
         cost.append(("burn ? $/h", "money"))
-    spent = money.spent_total(instances, whole_minute(now))
+    spent = money.spent_total(money.paid(snapshot.boxes), whole_minute(now))
     paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []
     left = _balances(snapshot)
     mode: list[Span] = [("read-only", "strong")] if read_only else []

@@ -110,7 +110,7 @@ def _row(
     # A box that was never probed has no old numbers to grey out.
     stale = taken is not None and is_stale(taken, now, period_s)
     values = numbers(box.telemetry)
-    spent = money.spent(box.instance, whole_minute(now))
+    spent = money.spent(money.metered(box), whole_minute(now))
     cells = {
         "BOX": Cell(safe(box.name), "strong"),
         "PLATFORM": Cell(safe(box.instance.platform), "dim"),
@@ -196,6 +196,8 @@ def _run_state(run: RunView | None, glyphs: Glyphs) -> Cell:
 
 
 def _rank(kind: str, run: RunView | None) -> int:
+    if kind == "gone":
+        return 5  # nothing is left to do there
     ranks = [_RANK.get(kind, 3)]
     if run is not None:
         ranks.append({RunState.DEAD: 0, RunState.STALLED: 1, RunState.FINISHED: 2}.get(run.state, 3))
@@ -269,7 +271,7 @@ def _worst(box: BoxView, values: Mapping[str, float | None], glyphs: Glyphs) -> 
 
 def _price(box: BoxView, glyphs: Glyphs, *, mixed: bool) -> Cell:
     price = box.instance.price_per_hour
-    if box.instance.here and price is None:
+    if box.ended is not None or (box.instance.here and price is None):
         return Cell(glyphs.none, "dim")
     sign = money.SIGNS.get(box.instance.currency, box.instance.currency) if mixed else ""
     return Cell("?", "money") if price is None else Cell(f"{price:.2f}{sign}", "money")

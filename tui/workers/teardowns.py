@@ -27,7 +27,7 @@ from tui.model.event import OpenEndsRead, TeardownChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.workers.box import Dial
-from tui.workers.open_ends import open_ends
+from tui.workers.open_ends import destroyed, open_ends
 from tui.workers.patience import Patience
 from tui.workers.teardown import Teardown
 
@@ -137,8 +137,10 @@ class Teardowns:
     async def read_open_ends(self) -> None:
         """Tell what was begun and is not settled. Raises Failure: a journal is damaged."""
         ends = await asyncio.to_thread(open_ends, self._where)
-        if ends != self._store.snapshot.open_ends:
-            await self._store.put(OpenEndsRead(ends))
+        ended = await asyncio.to_thread(destroyed, self._where)
+        shown = self._store.snapshot
+        if (ends, ended) != (shown.open_ends, shown.ended):
+            await self._store.put(OpenEndsRead(ends, ended))
 
     async def close(self) -> None:
         """End all work; it goes on from disk the next time."""
