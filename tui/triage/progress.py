@@ -31,7 +31,7 @@ _CLOCK = (
 # Anything else cannot hold progress; most lines of a noisy log end here.
 _HINT = re.compile(
     r"(?i)epoch|step|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
-    r"|find logs|model saved|训练|訓練"
+    r"|find logs|model saved|best metric|训练|訓練"
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
@@ -84,6 +84,9 @@ _END = re.compile(
     r"|\bsynced \d+ w&b file|^wandb: Find logs at:"  # Weights & Biases closes a run
     r"|\btraining of experiment is done\b"  # YOLOX
     r"|^\W*model saved\.$"  # kohya
+    r"|^\*\*\* best metric: [\d.]+ \(epoch \d+\)"  # timm
+    r"|\bloss for final step: "  # TensorFlow's Estimator
+    r"|(?:^|[|:\d\]] )\W*end of training\b(?! (?:step|batch|epoch|set|data))"
     r"|\b(?:finished|completed|done) training\b"
     r"|\btrain(?:ing)? (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
     r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"

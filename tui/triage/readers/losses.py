@@ -110,9 +110,17 @@ def _figure(view: View, index: int) -> Figure | None:
     )
 
 
-_CELLS = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_WIDE = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_COMMAS = re.compile(r"\s*,\s*")
 _CELL = re.compile(r"(?i)\[?\s*(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?))\b")
 _BELOW = 60  # rows below its heading in which a table is read
+
+
+def _cells(text: str) -> list[str]:
+    """The cells of a row: parted by gaps or strokes, and by commas where there are none."""
+    text = text.strip(" |\r\n")
+    wide = _WIDE.split(text)
+    return wide if len(wide) > 1 else _COMMAS.split(text)
 
 
 def _headings(view: View) -> list[tuple[int, list[str]]]:
@@ -123,7 +131,7 @@ def _headings(view: View) -> list[tuple[int, list[str]]]:
             for index, one in enumerate(view.rows)
             if "loss" in one.low
             and not re.search(r"\d|[:=]", one.head)
-            and len(cells := _CELLS.split(one.head.strip(" |"))) > 1
+            and len(cells := _cells(one.head)) > 1
         ]
     found: list[tuple[int, list[str]]] = view.cache["headings"]
     return found
@@ -134,7 +142,7 @@ def _column(view: View, index: int) -> Figure | None:
     heads = [one for one in _headings(view) if one[0] < index <= one[0] + _BELOW]
     if not heads:
         return None
-    names, cells = heads[-1][1], _CELLS.split(view.rows[index].head.strip(" |"))
+    names, cells = heads[-1][1], _cells(view.rows[index].head)
     if len(cells) != len(names) or not cells[0].strip().isdecimal():
         return None
     for name, cell in zip(names, cells, strict=True):
