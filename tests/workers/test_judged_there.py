@@ -18,12 +18,13 @@ from tests.box.boxes import Desk
 from tests.checkpoints.made import calls, need_torch, torch_zip
 from tests.rig import Sshd
 from tests.workers.teardown_rig import Dialled, Rig, furnish, put, running, safetensors
+from tui.box.timing import Timing
 from tui.custody.errand import errand
 from tui.model.command import ChooseDestination, ChooseReader, DecideLeftovers, RedoStep, StartTeardown
 from tui.model.custody import LoadReport, MetricReport, ReadbackReport
 from tui.model.failure import Failure
 from tui.model.teardown import TeardownView
-from tui.workers.far_bridge import Python, best
+from tui.workers.far_bridge import Python, best, private_folder
 from tui.workers.local_box import LocalBox
 
 OPEN = StartTeardown("box", "exp", "destroy")
@@ -72,7 +73,7 @@ def predict(top: Path) -> None:
 
 def to_both(tmp_path: Path) -> Dialled:
     """The box is this computer; the vault is reached over SSH."""
-    connector = Desk(tmp_path).connector()
+    connector = Desk(tmp_path, timing=Timing()).connector()  # these tests are about no lost link
     return lambda one: LocalBox(one.name) if one.name == "box" else connector.connect(one)
 
 
@@ -278,6 +279,17 @@ async def test_kill_9_keeps_the_choice(made: tuple[Path, Path], tmp_path: Path, 
         assert rig.step("copy").reused
         assert rig.step("readback").reused == (at == "load running")
         assert reports(rig)[0].consumer.box == "vault"
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left, ours, odd = (tmp_path / f"rgt-bridge-{one}-x" for one in (dead.pid, os.getpid(), "y"))
+    for folder in (left, ours, odd):
+        folder.mkdir()
+    made = private_folder()
+    assert sorted(tmp_path.iterdir()) == sorted([ours, odd, made])
 
 
 def _said(**more: object) -> bytes:

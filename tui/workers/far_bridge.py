@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import socket
 import tempfile
@@ -23,6 +24,7 @@ from tui.checkpoints import far_disk, jailer
 from tui.model.text import safe
 
 _READ = 1 << 16
+_FOLDER = "rgt-bridge-"
 _PROGRAMS = {"files": far_disk.SCRIPT, "jail": jailer.SCRIPT}
 _WHY = {"files": "read what was read back", "jail": "load checkpoints in a jailed process"}
 
@@ -178,10 +180,30 @@ async def _back(channel: Channel, writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+def private_folder() -> Path:
+    """A fresh folder for a socket, whose path must be short; what a killed rgt left is removed. Blocks."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        pid = left.name.removeprefix(_FOLDER).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if pid.isdecimal() and left.lstat().st_uid == os.getuid() and not _runs(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 @asynccontextmanager
 async def bridge(transport: Transport, python: Python) -> AsyncIterator[Bridge]:
     """A socket of this computer that leads to that python. Everything started through it ends with it."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="rgt-"))
+    folder = await asyncio.to_thread(private_folder)
     made = Bridge(transport, python, folder / "s")
     running: set[asyncio.Task[None]] = set()
 
