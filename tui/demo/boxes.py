@@ -195,8 +195,14 @@ class Box:
         return None if self._job is None else self._job.pid
 
     def collect(self) -> int | None:
-        """Reap the job if it ended; its exit code, or None while it runs."""
-        return None if self._job is None else self._job.poll()
+        """Reap the job if it ended; its exit code, or None while it runs.
+
+        The card is idle from then on: the number of the process may be given to another one.
+        """
+        ended = None if self._job is None else self._job.poll()
+        if ended is not None and not self._erased:
+            (self.home / ".sim" / "pid").unlink(missing_ok=True)
+        return ended
 
     @property
     def at_work(self) -> bool:

@@ -120,6 +120,8 @@ class MatrixScreen(View):
         self.query_one(Footer).offer(self._verbs(), self.verbs("help", "command"))
 
     def _when(self, view: MatrixView) -> list[Span]:
+        if view.at is None and view.problem and not view.asking:
+            return [("no queue", "dim")]
         if view.at is None:
             return [
                 ("asks the boxes" if view.asking else "not asked yet", "accent" if view.asking else "dim")
@@ -166,7 +168,10 @@ class MatrixScreen(View):
     def _verbs(self) -> list[Verb]:
         if self.query_one(TypedLine).open:
             return [Verb("enter", "filter", 1), Verb("esc", "leave", 2)]
-        found = self.verbs("open", "filter", "sort", "handbook", "copy", "back")
+        if self.cell is None:  # nothing that the other keys could be about
+            found = self.verbs("filter", "back") if self._query else self.verbs("back")
+        else:
+            found = self.verbs("open", "filter", "sort", "handbook", "copy", "back")
         return [*found, *(replace(verb, label="ask now") for verb in self.verbs("probe"))]
 
     # -- actions ---------------------------------------------------------------------------------------
