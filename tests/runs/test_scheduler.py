@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.real import find
+from tui.box.local import LocalTransport
+from tui.model.failure import Failure
 from tui.model.job import Job
 from tui.runs.kube_job import name_of
-from tui.runs.scheduler import batch, job_name, over, waits, words
+from tui.runs.scheduler import WORDS, batch, batch_name, job_name, over, submit, waits, words
 from tui.runs.truth import judge
 
 HERE = "now 100\nhere login b1\n"
@@ -89,6 +92,52 @@ def test_a_word_that_nobody_knows_neither_waits_nor_is_over() -> None:
     assert not over("NEW_WORD")
     assert not over("COMPLETING")
     assert not over("PREEMPTED")
+
+
+def slurm(tmp_path: Path, squeue: str, sbatch: str) -> None:
+    """A run's folder, and tools that answer as they are told and write down that they were asked."""
+    (tmp_path / ".rgt").mkdir()
+    (tmp_path / WORDS).parent.mkdir()
+    (tmp_path / WORDS).write_text("--nodes=1\n")
+    (tmp_path / batch_name()).write_text("")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in (("squeue", squeue), ("sbatch", sbatch)):
+        (tools / name).write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/asked\n{text}\n")
+        (tools / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("squeue", "sbatch", "means"),
+    [
+        ("exit 1", "echo 7", "not known"),
+        (": none", "exit 1", "Nothing was submitted"),
+        ("[ ! -e asked.once ] && >asked.once && exit 0; exit 1", "exit 1", "not known"),
+    ],
+)
+async def test_what_is_not_known_of_a_submission_is_not_denied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str, sbatch: str, means: str
+) -> None:
+    slurm(tmp_path, squeue, sbatch)
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:/usr/bin:/bin")
+    with pytest.raises(Failure) as failed:
+        await submit(LocalTransport(), str(tmp_path), "rgt-r")
+    assert means in (failed.value.means or "")
+    assert not (tmp_path / ".rgt/submitting").exists()
+
+
+async def test_of_two_submissions_at_once_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm(tmp_path, "cat jobs 2>/dev/null; exit 0", "sleep 1; echo 7 >>jobs; echo 7")
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:/usr/bin:/bin")
+    made = await asyncio.gather(
+        *(submit(LocalTransport(), str(tmp_path), "rgt-r") for _ in range(2)), return_exceptions=True
+    )
+    assert min(map(str, made)) == "('7', True)"
+    assert sum(isinstance(one, Failure) for one in made) == 1
+    assert await submit(LocalTransport(), str(tmp_path), "rgt-r") == ("7", False)
+    assert (tmp_path / "asked").read_text().split().count("sbatch") == 1
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])

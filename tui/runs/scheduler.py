@@ -22,7 +22,8 @@ WARNED_S = 120
 
 # $1 the run's or queue's folder, $2 the batch script below it, $3 the job's name, $4 file of sbatch's words.
 # The name is the run's own, so a job that an earlier, unanswered submission made is found by it and not made
-# twice. Where the queue can't be told, nothing is submitted.
+# twice. Where the queue can't be told, nothing is submitted: 6. Two at once would both find none: 8; a lock
+# older than any submission is of one that was killed.
 _SUBMIT = r"""
 LC_ALL=C; export LC_ALL
 cd -- "$1" || exit 3
@@ -30,6 +31,10 @@ cd -- "$1" || exit 3
 [ -r "$2" ] && [ -r "$4" ] || exit 4
 command -v sbatch >/dev/null 2>&1 || { echo 'there is no sbatch here' >&2; exit 5; }
 run=$1 batch=$2 name=$3 words=$4
+find .rgt/submitting -maxdepth 0 -mmin +5 -exec rmdir {} + 2>/dev/null
+mkdir .rgt/submitting 2>/dev/null || { echo 'another submission of it is under way' >&2; exit 8; }
+trap 'rmdir .rgt/submitting' EXIT
+trap 'exit 143' HUP INT TERM
 told=$(squeue -h -u "$(id -un)" -n "$name" -o %F) || exit 6
 job=$(printf '%s\n' "$told" | sort -un | head -n 1)
 if [ -n "$job" ]; then how=was; else
@@ -39,7 +44,8 @@ if [ -n "$job" ]; then how=was; else
   job=$(sbatch --parsable --job-name="$name" --chdir="$run" --open-mode=append "$@" "$batch" "$run")
   status=$?
   if [ "$status" -ne 0 ]; then # a silent controller may have taken it all the same
-    job=$(squeue -h -u "$(id -un)" -n "$name" -o %F | sort -un | head -n 1)
+    told=$(squeue -h -u "$(id -un)" -n "$name" -o %F) || exit 6
+    job=$(printf '%s\n' "$told" | sort -un | head -n 1)
     [ -n "$job" ] || exit 7
   fi
   job=${job%%;*}
@@ -127,7 +133,9 @@ async def submit(
         said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
         raise Failure(
             f"Slurm did not take the run: {safe(said, 300) or f'status {done.exit}'}.",
-            means="No job of this run waits or runs.",
+            means="Whether a job of this run waits or runs is not known."
+            if done.exit in (6, 8)
+            else "Nothing was submitted.",
             do="Set what the site wants in the job file's [slurm] table: partition, account, time, gres.",
             code="not-submitted",
         )
