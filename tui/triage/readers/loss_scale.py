@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tui.model.incident import Fact
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
@@ -17,6 +18,7 @@ _REDUCED = re.compile(
 _ENOUGH = 4
 _LOW = 16.0
 _GONE = 1.0
+_NOTHING = 1e-30  # smaller than any gradient: nothing can be learned any more
 
 
 def sinking(view: View, cls: str) -> Iterator[Hit]:
@@ -36,4 +38,6 @@ def sinking(view: View, cls: str) -> Iterator[Hit]:
         return
     low, many = found[-1][1] <= _LOW, len(found) >= _ENOUGH
     if (low and many) or found[-1][1] < _GONE:
-        yield Hit(found[0][0], facts={"scale": found[-1][1], "halvings": len(found)}, settled=True)
+        facts: dict[str, Fact] = {"scale": found[-1][1], "halvings": len(found)}
+        gone = found[-1][1] < _NOTHING
+        yield Hit(found[0][0], facts=facts, severity="fatal" if gone else None, settled=True)
