@@ -18,6 +18,7 @@ from tui.model.run import RunSpec
 from tui.model.via import SlurmStep
 from tui.runs import kube_job
 from tui.runs.book import Page
+from tui.runs.boot_hook import hook_file
 from tui.runs.code_tree import CodeTree, read_tree
 from tui.runs.detach import How
 from tui.runs.job_file import read_job
@@ -39,6 +40,7 @@ class Errand:
         run_id: the same job with the same code is the same run, unless it is given another name.
         folder: of the project on the box; may begin with ``~/`` until the box was asked.
         values: script values of the platform's profile that are known.
+        boot_hook: a file that the platform runs again at every start of the box.
     """
 
     job: Job
@@ -49,6 +51,7 @@ class Errand:
     values: Mapping[str, str] = field(default_factory=dict)
     cell: Mapping[str, str] = field(default_factory=dict)
     shared: tuple[Tier, ...] = ()
+    boot_hook: str | None = None
 
     @property
     def run(self) -> str:
@@ -211,7 +214,8 @@ def errand(
         )
     base = (folder or values.get("DATA_DIR") or _HOME).rstrip("/")
     shared = tuple(t for t in facts.tiers if t.scope not in ("instance", "machine")) if facts else ()
-    return Errand(job, tree, instance, run_id, f"{base}/{job.project}", values, cell or {}, shared)
+    hook = hook_file(facts.detach.boot_hook) if facts else None
+    return Errand(job, tree, instance, run_id, f"{base}/{job.project}", values, cell or {}, shared, hook)
 
 
 def secrets_of(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -18,9 +18,11 @@ from tui.custody.statement import Receipt, Subject, about
 from tui.fleet import profiles, settings
 from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths, shipped
+from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.text import SafeText, amount, safe
 from tui.runs.book import book
+from tui.runs.boot_hook import install
 from tui.runs.cluster import home_of, schedulable
 from tui.runs.detach import give_secrets
 from tui.runs.errand import Errand, errand
@@ -184,7 +186,20 @@ async def begin(
     answer = await launch(line, what, bring=brought, told=told)
     _receipt(where, task, answer, plan)
     _watch(where, task, answer)
+    await _after_a_restart(line, task, answer, told)
     return answer
+
+
+async def _after_a_restart(line: Dial, task: Errand, answer: Answer, told: Told) -> None:
+    """Let the run go on by itself when its box comes back, where the platform has a way for that."""
+    if task.boot_hook is None or answer.kind in ("dead", "finished"):
+        return
+    try:
+        await install(await line(), task.boot_hook, task.run_id, task.run)
+    except (Failure, TimeoutError) as error:
+        told(safe(error.line if isinstance(error, Failure) else "the boot hook was not written in time", 400))
+        return
+    told(safe(f"{task.boot_hook} goes on with it when the box comes back"))
 
 
 async def _copy(box: Transport, looked: Looked, secrets: Mapping[str, str]) -> None:
