@@ -32,6 +32,7 @@ FIGURES = {
     "many": "a hundred boxes, beside ssh processes and a ControlMaster",
     "checkpoints": "what the verdict on a checkpoint costs, beside torch.load",
     "pull": "fetching with proof, beside scp, sftp and rsync; over long ways; after a cut",
+    "hashes": "SHA-256 of a tree on the box, beside find and sha256sum",
     "tick": "what a probe costs the box, beside one ssh per look",
     "triage": "a whole log through triage, beside grep -E",
 }

@@ -172,6 +172,23 @@ async def test_the_race_is_won_by_a_tool_that_answers_rightly(tmp_path: Path) ->
     assert none.value.code == "no-hash-tool"
 
 
+@pytest.mark.parametrize(
+    ("took", "winner"),
+    [
+        ({"openssl": 0.03, "sha256sum": 0.06, "python3": 0.03, "busybox": 0.2}, "openssl"),
+        ({"openssl": 0.04, "python3": 0.03}, "openssl"),
+        ({"openssl": 0.10, "sha256sum": 0.03, "python3": 0.04}, "sha256sum"),
+        ({"openssl": 0.20, "python3": 0.04}, "python3"),
+        ({"sha256sum": float("inf"), "python3": 0.04}, "python3"),
+        ({"sha256sum": float("inf")}, "sha256sum"),
+    ],
+)
+def test_of_equals_in_the_race_the_one_that_starts_soonest_is_taken(
+    took: dict[str, float], winner: str
+) -> None:
+    assert hashing._winner([(seconds, name) for name, seconds in took.items()]) == winner
+
+
 def test_the_known_answer() -> None:
     assert hashlib.sha256(bytes(hashing.ZEROS)).hexdigest() == hashing.ZEROS_SHA256
 
