@@ -22,6 +22,7 @@ from tui.model.snapshot import FleetSnapshot
 from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText
+from tui.widgets.header import census
 
 HERE = OpenEnd("box", "stop", "2026-11-30T00:00:00Z", by_hand=True)
 GONE = OpenEnd("left-the-fleet", "destroy", "2026-11-29T00:00:00Z", by_hand=False)
@@ -65,6 +66,7 @@ def test_a_box_that_is_proven_gone_is_not_unknown_and_costs_nothing_more() -> No
     )
     told = status_json(over, at + 3600)
     assert told["burn"] == [] and told["spent"][0]["amount"] == 4.0  # type: ignore[index]
+    assert census(over, at + 3600, 2.0) == (1, 0, 0, 0)  # neither stale nor unknown
     another = Ended("box", at, SafeText("by your word"), "i-0")  # an earlier machine of this name
     assert box_word(reduce(over, [OpenEndsRead((), (another,))], at).boxes[0], at).word != "destroyed"
     heard = TelemetryTaken("box", Telemetry(taken_at=at + 9))

@@ -15,7 +15,7 @@ from tui.box.errors import CommandRefused, ConnectFailure, fold, identity_change
 from tui.box.transport import LinkLost
 from tui.model.event import Diagnosed
 from tui.model.failure import Failure
-from tui.model.instance import Link, LinkState
+from tui.model.instance import Ended, Link, LinkState
 from tui.model.look import LookAnswer
 from tui.model.reading import Reading, known
 from tui.model.snapshot import Attention, BoxView, RunView
@@ -102,6 +102,10 @@ def test_nothing_wrong_is_never_said_beside_a_mount_that_fills_up(tmp_path: Path
     assert told().diagnosis.verdict.startswith("Nothing is wrong")
     assert told(filling).pressing == (filling.text,)
     assert told(filling).diagnosis.verdict == "Nothing has failed yet, but its box needs you."
+    cut = replace(box, link=Link(LinkState.UNREACHABLE, NOW - 9, SafeText("nothing listens")))
+    gone = replace(cut, ended=Ended(BOX, NOW - 3600, SafeText("proven by two witnesses")))
+    over = diagnosed(rules, gone, alive, None, log_at=None, at=NOW).diagnosis
+    assert over.verdict.startswith("Destroyed 1 h ago, proven") and not over.incidents
 
 
 WHERE = "root@10.0.0.9:22"

@@ -111,6 +111,13 @@ def time_left(run: RunView, now: float) -> float | None:
     return left if left >= 0 else None
 
 
+def over_words(box: BoxView, now: float) -> str:
+    """What there is to say of a box that is destroyed; empty for any other."""
+    if box.ended is None:
+        return ""
+    return f"Destroyed {_ago(now - box.ended.at)}, {box.ended.how}: it bills no more."
+
+
 def _ago(seconds: float) -> str:
     """In steps of a minute: what is over is not drawn anew every second."""
     return f"{long(seconds // 60 * 60)} ago" if seconds >= 60 else "just now"

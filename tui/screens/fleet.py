@@ -166,6 +166,8 @@ class FleetScreen(View):
         """What applies to the selected row now."""
         if look is None:
             return self.verbs("add", "filter", "back") if self.roster.query_text else self.verbs("add")
+        if look.box.ended is not None:
+            return self.verbs("open", "filter", "sort", "add", "teardown", *(("log",) if look.run else ()))
         wanted = ["open", "filter", "sort", "add", "triage"]
         if look.run is not None:
             wanted.append("log")

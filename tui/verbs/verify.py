@@ -103,7 +103,16 @@ def _is_run(target: str) -> bool:
         known = names(paths().fleet_file)
     except Failure:
         return not os.path.lexists(target)
-    return target in (*known.runs, *known.instances) or not os.path.lexists(target)
+    if target in (*known.runs, *known.instances):
+        return True
+    if os.path.lexists(target):
+        return False
+    raise Failure(
+        f"There is no folder, no file and no run {safe(target, 80)!r}.",
+        do="Give a path, or the name of a run of `rgt status`.",
+        exit=Exit.USAGE,
+        code="nothing-to-verify",
+    )
 
 
 @dataclass(frozen=True, slots=True)

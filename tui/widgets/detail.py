@@ -84,9 +84,9 @@ def _wrong(look: Look, width: int) -> list[Line]:
 
 def _marked(look: Look, level: str, parts: list[str]) -> list[Line]:
     """A sentence's lines behind its sign."""
-    glyph = look.glyphs.unknown if level == "dim" else look.glyphs.attention
-    style = "" if level == "dim" else level
-    return [((f"  {glyph} " if i == 0 else "    ", level), (part, style)) for i, part in enumerate(parts)]
+    glyph = {"dim": look.glyphs.unknown, "over": look.glyphs.gone}.get(level, look.glyphs.attention)
+    sign, style = ("dim", "") if level in ("dim", "over") else (level, level)
+    return [((f"  {glyph} " if i == 0 else "    ", sign), (part, style)) for i, part in enumerate(parts)]
 
 
 def _sentences(look: Look) -> list[tuple[str, str]]:
@@ -97,11 +97,8 @@ def _sentences(look: Look) -> list[tuple[str, str]]:
         sentences.append(("danger", _key_sentence(box)))
     if box.asked_secret is not None:
         sentences.append(("attention", f"{box.name} asks: {box.asked_secret.prompt}"))
-    if box.ended is not None:
-        when = long(max(0.0, look.now - box.ended.at) // 60 * 60)
-        return [
-            ("dim", f"Destroyed {when} ago, {box.ended.how}: it bills no more. What was last seen is below.")
-        ]
+    if over := judge.over_words(box, look.now):
+        return [("over", f"{over} What was last seen is below.")]
     if link.state is not LinkState.LIVE and link.detail:
         final = link.state in (LinkState.IDENTITY, LinkState.REFUSED, LinkState.NEEDS_SECRET)
         sentences.append(("attention" if final else "dim", link.detail))

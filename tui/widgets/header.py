@@ -14,17 +14,20 @@ from tui.widgets.roster_rows import whole_minute
 
 
 def census(snapshot: FleetSnapshot, now: float, period_s: float) -> tuple[int, int, int, int]:
-    """Boxes, those with a fresh probe, those whose numbers are old, those never probed in this session."""
+    """Boxes, those with a fresh probe, those whose numbers are old, those never probed in this session.
+
+    One that is destroyed has no numbers that could be fresh or old.
+    """
     live = stale = 0
-    for box in snapshot.boxes:
+    there = [box for box in snapshot.boxes if box.ended is None]
+    for box in there:
         if box.telemetry is None:
             continue
         if is_stale(box.telemetry.taken_at, now, period_s):
             stale += 1
         else:
             live += 1
-    total = len(snapshot.boxes)
-    return total, live, stale, total - live - stale
+    return len(snapshot.boxes), live, stale, len(there) - live - stale
 
 
 def attention_counts(snapshot: FleetSnapshot, now: float, period_s: float) -> tuple[int, int]:
@@ -48,6 +51,8 @@ def header_line(
         health.append((f"{stale} stale", "dim"))
     if unknown:
         health.append((f"{unknown} unknown", "dim"))
+    if over := sum(box.ended is not None for box in snapshot.boxes):
+        health.append((f"{over} destroyed", "dim"))
     alarm: list[Span] = []
     if danger:
         alarm.append((f"{glyphs.attention} {danger} in danger", "danger"))

@@ -104,6 +104,8 @@ def _sentence(sight: Sight, name: str | None) -> tuple[str, str, str]:
     sign = sight.glyphs.attention
     if box is None:
         return "There is no box of this name in the fleet file.", "attention", sign
+    if over := judge.over_words(box, sight.now):
+        return over, "dim", sight.glyphs.gone
     wrong = [*(run.attention if run else ()), *box.attention]
     wrong.sort(key=lambda a: a.level != "danger")
     if box.link.state is not LinkState.LIVE and box.link.detail:

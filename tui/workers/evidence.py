@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tui.fleet.judge import STALLED_AFTER_S
+from tui.fleet.judge import STALLED_AFTER_S, over_words
 from tui.model.event import Diagnosed
 from tui.model.incident import Diagnosis
 from tui.model.instance import LinkState
@@ -64,6 +64,10 @@ def diagnosed(
         log_at: when the log's newest line was read here.
         at: now, seconds since the epoch.
     """
+    name = run.name if run is not None else None
+    if over := over_words(box, at):  # that it does not answer any more is no fault
+        verdict = safe(f"{over} There is nothing left to look at.")
+        return Diagnosed(box.name, name, Diagnosis("unknown", verdict, (), at), at)
     kernels = [about_this_run(look, box, run) for look in box.looks]
     judged = replace(box, looks=tuple(kernel.answer for kernel in kernels))
     told = diagnose(rules, digest, said_of(judged, at), box.telemetry, known_of(box, run, at))
@@ -71,7 +75,6 @@ def diagnosed(
     others = tuple(dict.fromkeys(one for kernel in kernels for one in kernel.others))
     if others:
         told = replace(told, ruled_out=(*told.ruled_out, *others))
-    name = run.name if run is not None else None
     press = pressing(box, run)
     told = _not_all_well(told, press, "its box" if run is not None else "the box")
     return Diagnosed(box.name, name, told, at, tuple(looked_at(box, run, digest, log_at)), press)
