@@ -12,6 +12,10 @@ from tests.rig import Sshd
 
 # Whoever runs the tests may have keys of real providers in his home: no test asks those.
 os.environ["RGT_NO_ACCOUNTS"] = "1"
+# pytest's readline leaves a size in the C environment, which would be that of every terminal of the tests.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+    os.unsetenv(name)
 
 TOGETHER = ("slurm",)
 """Rooms whose tests share what is dear to start: one process does all of such a room."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -39,7 +38,10 @@ class Pair:
     def __init__(self, tmp: Path, start: Callable[..., Sshd]) -> None:
         need("ssh", "ssh-keygen")
         self.tmp = tmp
-        self.source, self.target = start(), start()
+        self.made = tmp / "made"  # where both boxes make what is temporary
+        self.made.mkdir()
+        here = (f"SetEnv TMPDIR={self.made}",)
+        self.source, self.target = start(extra_config=here), start(extra_config=here)
         (self.target.home / ".ssh").mkdir(mode=0o700)
         self.allowed = self.target.home / ".ssh" / "authorized_keys"
         real = self.target.tmp / "authorized_keys"  # the file that sshd of the rig looks at
@@ -66,8 +68,7 @@ class Pair:
     def tidy(self) -> None:
         """Nothing of the transfer is left on either box."""
         assert self.allowed.read_text() in (self.before, self.before + "\n")
-        left = [*Path("/tmp").glob("rgt-once.*"), *self.target.home.glob(".ssh/rgt-*")]
-        assert [path for path in left if path.stat().st_uid == os.getuid()] == []
+        assert [*self.made.glob("rgt-once.*"), *self.target.home.glob(".ssh/rgt-*")] == []
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ async def test_what_the_key_cannot_do(pair: Pair, tmp_path: Path) -> None:
 
     async def thief() -> None:
         while not stolen:
-            for folder in Path("/tmp").glob("rgt-once.*"):
+            for folder in pair.made.glob("rgt-once.*"):
                 key = folder / "key"
                 if key.exists() and "rgt-once" in pair.allowed.read_text():
                     copy = tmp_path / "stolen"

@@ -40,7 +40,7 @@ class Home:
     def fleet(self) -> Path:
         return self.path / "config" / "fleet.toml"
 
-    def rgt(self, *words: str, stdin: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def rgt(self, *words: str, stdin: str = "", timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Run `rgt` as a person does in a shell."""
         return subprocess.run(
             [sys.executable, "-m", "tui.cli", *words],
@@ -87,7 +87,7 @@ class Job:
         return self.folder / "train.log"
 
     def wait_for_lines(self, count: int) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not self.log.exists() or self.log.read_text().count("\n") < count:
             assert time.monotonic() < end, "the job writes nothing"
             time.sleep(0.05)

@@ -147,13 +147,13 @@ def running(home: Home, words: list[str]) -> Iterator[IO[str]]:
     """A command that goes on until ctrl+c: its output, then how it leaves."""
     command = [sys.executable, "-m", "tui.cli", *words]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=home.environment)
-    watchdog = threading.Timer(30, child.kill)
+    watchdog = threading.Timer(90, child.kill)
     watchdog.start()
     try:
         assert child.stdout is not None
         yield child.stdout
         child.send_signal(signal.SIGINT)
-        assert child.wait(15) == 130
+        assert child.wait(60) == 130
     finally:
         watchdog.cancel()
         child.kill()

@@ -148,11 +148,11 @@ def test_with_torch_the_demo_tests_itself(full: Installed) -> None:
     tested = full.run("rgt", "demo", "--selftest", "--speed", "4")
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "torch is not installed" not in tested.stdout
-    for box in ("steady-a100", "inodes-4090", "flaky-h100", "done-a10"):
+    for box in ("steady-a100", "inodes-4090", "flaky-h100", "done-a10", "done-l4"):
         assert f"{box}: a login without the key is refused" in tested.stdout
         assert f"{box}: probe " in tested.stdout
-    assert tested.stdout.count(".pt, ") == 4
-    assert tested.stdout.count("(simulated)") == 4
+    assert tested.stdout.count(".pt, ") == 5
+    assert tested.stdout.count("(simulated)") == 5
 
 
 def test_without_extras_the_verbs_work_and_the_demo_says_what_it_lacks(plain: Installed) -> None:
@@ -182,7 +182,7 @@ def test_with_numpy_alone_the_demo_says_so_and_works(plain: Installed) -> None:
     tested = plain.run("rgt", "demo", "--selftest", "--speed", "4")
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert tested.stdout.splitlines()[0] == "torch is not installed: the jobs train in NumPy"
-    assert tested.stdout.count(".safetensors, ") == 4
+    assert tested.stdout.count(".safetensors, ") == 5
 
 
 def test_the_way_to_the_screen_imports_nothing_heavy(plain: Installed) -> None:

@@ -47,7 +47,7 @@ class Person:
     def types(self, text: bytes) -> None:
         os.write(self.master, text)
 
-    def sees(self, text: bytes, timeout: float = 20.0) -> None:
+    def sees(self, text: bytes, timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
         while text not in self.screen:
             left = deadline - time.monotonic()
@@ -55,7 +55,7 @@ class Person:
             if select.select([self.master], [], [], left)[0]:
                 self.screen += os.read(self.master, 4096)
 
-    def ends(self, timeout: float = 20.0) -> tuple[int, str]:
+    def ends(self, timeout: float = 60.0) -> tuple[int, str]:
         out = self.child.communicate(timeout=timeout)[0]
         return self.child.returncode, out.decode().strip()
 
