@@ -110,9 +110,14 @@ class BoxServer:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            preexec_fn=_heed_hang_up,
         )
         assert child.stdin and child.stdout and child.stderr
-        await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+        try:
+            await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+        except BaseException:  # cut while it begins
+            _hang_up(child)
+            raise
         await self._wait(process, child)
 
     async def _with_terminal(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -127,9 +132,7 @@ class BoxServer:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(
-                0, termios.TIOCSCTTY, 0
-            ),  # nothing else runs between fork and exec
+            preexec_fn=_own_terminal,
         )
         os.close(slave)
         reader, writer = os.fdopen(os.dup(master), "rb", 0), os.fdopen(master, "wb", 0)
@@ -177,6 +180,17 @@ def _exit_of(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
 
     threading.Thread(target=wait, daemon=True).start()
     return ended
+
+
+# Nothing else runs between fork and exec.
+def _heed_hang_up() -> None:
+    """Under nohup the demo ignores it, and what it starts would outlive its link."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _own_terminal() -> None:
+    _heed_hang_up()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _hang_up(child: subprocess.Popen[bytes]) -> None:
