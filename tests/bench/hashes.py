@@ -48,18 +48,17 @@ def rows(bench: Bench) -> Iterator[Row]:
         jobs = [Job(place.big(f"{n}.pt", size).path, size * MIB) for n in range(count)]
         ours, theirs, tool = asyncio.run(_taken(place, jobs, rounds))
         cores = len(os.sched_getaffinity(0))
-        what = f"{count} × {size} MiB"
+        what = f"hashing {count} × {size} MiB"
         where = f"with {tool}; on the box, what others use of it not counted"
-        yield beside(f"hashing {what}: CPU on the box", ours.cpu, theirs.cpu, "s",
+        yield beside(f"{what}: CPU on the box", ours.cpu, theirs.cpu, "s",
                      most=1 / 3 if tool == "openssl" else 1.1, digits=2, note=where)  # fmt: skip
-        yield beside(f"hashing {what} on {cores} cores", ours.clock, theirs.clock, "s",
+        yield beside(f"{what} on {cores} cores", ours.clock, theirs.clock, "s",
                      most=1 / (3 * cores) if tool == "openssl" else 1.1, digits=2)  # fmt: skip
         shutil.rmtree(place.source)
         jobs = _small(place.source, 5_000 if bench.quick else 50_000)
         ours, theirs, tool = asyncio.run(_taken(place, jobs, rounds))
-        yield beside(
-            f"hashing {len(jobs):,} small files: CPU on the box", ours.cpu, theirs.cpu, "s", digits=2
-        )
+        what = f"hashing {len(jobs):,} small files"
+        yield beside(f"{what}: CPU on the box", ours.cpu, theirs.cpu, "s", digits=2)
         yield beside(f"{what} on {cores} cores", ours.clock, theirs.clock, "s",
                      most=1 / 2, digits=2)  # fmt: skip
 

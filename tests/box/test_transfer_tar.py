@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.real import need
+from tui.box.transfer.lots import lots
 from tui.box.transfer.tarstream import Begin, End, TarReader, TarRefused
+from tui.box.transfer.wanted import Wanted
 
 LARGEST = 1 << 20
 
@@ -156,3 +158,15 @@ def test_a_damaged_stream_is_refused_or_stays_inside(data: st.DataObject) -> Non
                 assert b".." not in event.name.split(b"/")
     except TarRefused:
         pass
+
+
+def test_lots_are_about_equal_and_hold_every_file_once() -> None:
+    files = [Wanted(str(number), 1000 + number % 7, "sha256:") for number in range(9000)]
+    cut = lots(files, largest=4_000_000)
+    assert [wanted for lot in cut for wanted in lot] == files
+    sizes = [sum(wanted.size for wanted in lot) for lot in cut]
+    assert len(sizes) == 3
+    assert max(sizes) <= 4_000_000
+    assert max(sizes) - min(sizes) < 10_000
+    assert len(lots(files)) == 2  # 5,000 files are the most, however small
+    assert lots([]) == []

@@ -22,11 +22,18 @@ _numbers = itertools.count(1)
 
 
 def lots(files: Sequence[Wanted], largest: int = LOT_BYTES) -> list[list[Wanted]]:
-    """Cut into lots that a lost link may cost."""
+    """Cut into lots that a lost link may cost, of about the same size each."""
     made: list[list[Wanted]] = []
+    total = sum(wanted.size for wanted in files)
+    even = total / max(1, -(-total // largest))
     size = 0
     for wanted in files:
-        if not made or len(made[-1]) >= LOT_FILES or size + wanted.size > largest:
+        if (
+            not made
+            or len(made[-1]) >= LOT_FILES
+            or size + wanted.size > largest
+            or (size >= even and total > largest)
+        ):
             made.append([])
             size = 0
         made[-1].append(wanted)

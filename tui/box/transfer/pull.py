@@ -33,6 +33,7 @@ _BLOCK = (
 )
 _READ = 1 << 20
 _BATCH = 4 << 20
+_LOTS_AT_ONCE = 2
 _TICK_S = 0.125
 _SOON_S = 0.1
 
@@ -176,12 +177,12 @@ class _Pull:
 
     async def _fetch_all(self, missing: list[Wanted]) -> None:
         await self._line.transport()
-        jobs: deque[Wanted | list[Wanted]] = deque(lots([w for w in missing if w.size < self._small]))
-        jobs.extend(w for w in missing if w.size >= self._small)
-        workers = [
-            asyncio.ensure_future(self._work(jobs))
-            for _ in range(min(len(jobs), streams_for(self._line.rtt or 0.0)))
-        ]
+        small = deque(lots([w for w in missing if w.size < self._small]))
+        large = deque(w for w in missing if w.size >= self._small)
+        streams = streams_for(self._line.rtt or 0.0)
+        # small files cost this computer more than the link: one lot gets its names while the next comes
+        workers = [asyncio.ensure_future(self._work(small, deque())) for _ in range(streams, _LOTS_AT_ONCE)]
+        workers += [asyncio.ensure_future(self._work(small, large)) for _ in range(streams)]
         try:
             await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -192,13 +193,11 @@ class _Pull:
             if isinstance(result, Exception):
                 raise result
 
-    async def _work(self, jobs: deque[Wanted | list[Wanted]]) -> None:
-        while jobs:
-            job = jobs.popleft()
-            if isinstance(job, Wanted):
-                await self._file(job)
-            else:
-                await self._lot(job)
+    async def _work(self, small: deque[list[Wanted]], large: deque[Wanted]) -> None:
+        while small:
+            await self._lot(small.popleft())
+        while large:
+            await self._file(large.popleft())
 
     # --- one large file -----------------------------------------------------------------------------------
 
