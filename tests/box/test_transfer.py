@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -521,6 +522,67 @@ def test_a_journal_of_another_file_is_not_believed(tmp_path: Path) -> None:
     other.close()
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_disk_that_takes_a_little_at_a_time_gets_every_byte_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
+    data = noise(2 * CHUNK + 4321, 9)
+    made, dice, whole = wanted("x", data), random.Random(3), os.writev
+
+    def a_little(fd: int, pieces: list[memoryview]) -> int:
+        few = pieces[: dice.randint(1, 3)]
+        few[-1] = few[-1][: dice.randint(1, len(few[-1]))]
+        return whole(fd, few)
+
+    monkeypatch.setattr(os, "writev", a_little)
+    with ThreadPoolExecutor(1) as writer:
+        part = PartFile(
+            tmp_path / "x",
+            tmp_path / "parts",
+            made.size,
+            made.sha256,
+            threading.Event(),
+            CHUNK,
+            writer if beside else None,
+        )
+        part.resume(lambda n: None)
+        at = 0
+        while at < len(data):
+            blocks = [data[at : at + 3000], b"", data[at + 3000 : at + 50_000]]
+            part.write(blocks)
+            at += sum(map(len, blocks))
+            assert part.offset == at
+        part.commit()
+    assert (tmp_path / "x").read_bytes() == data
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_write_that_fails_is_told_and_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
+    made = wanted("x", noise(CHUNK, 9))
+
+    def full(fd: int, pieces: list[memoryview]) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    with ThreadPoolExecutor(1) as writer:
+        part = PartFile(
+            tmp_path / "x",
+            tmp_path / "parts",
+            made.size,
+            made.sha256,
+            threading.Event(),
+            CHUNK,
+            writer if beside else None,
+        )
+        part.resume(lambda n: None)
+        monkeypatch.setattr(os, "writev", full)
+        with pytest.raises(OSError, match="full"):
+            part.write([b"x" * 1000])
+        assert part.offset == 0
+        part.close()
+
+
 async def test_the_loop_stays_free(place: Place) -> None:
     files = tree(place.source, {"big": noise(24 << 20, 1), **{f"s{n}": noise(9000, n) for n in range(500)}})
     lags: list[float] = []
@@ -541,7 +603,7 @@ async def test_the_loop_stays_free(place: Place) -> None:
 def test_windows_fit_the_way() -> None:
     from tui.box.transfer.line import streams_for, window_for
 
-    assert window_for(0.0005) == 2 << 20
+    assert window_for(0.0005) == 4 << 20
     assert window_for(0.02) == 8 << 20
     assert window_for(0.15) == 32 << 20
     assert window_for(0.15, cap=1 << 20) < 1 << 20

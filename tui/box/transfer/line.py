@@ -70,12 +70,13 @@ def window_for(rtt: float, cap: int | None = None) -> int:
     """Bytes under way that a stream needs at this round trip (seconds).
 
     One channel moves at most window / RTT, asyncssh half of it since it refills at half-empty; a window that
-    is too large costs throughput on a short way (measured: 16 MiB halves it on loopback).
+    is too large costs CPU on a short way (measured on loopback: 32 MiB a quarter of sshd's), one that is too
+    small many messages that open it again.
 
     Args:
         cap: the bandwidth limit in bytes per second; no more is let loose than it allows for two round trips.
     """
-    wanted = 2 * _MIB if rtt < 0.005 else 8 * _MIB if rtt < 0.03 else 32 * _MIB
+    wanted = 4 * _MIB if rtt < 0.005 else 8 * _MIB if rtt < 0.03 else 32 * _MIB
     if cap is None:
         return wanted
     return max(128 << 10, min(wanted, int(cap * max(2 * rtt, 0.25))))

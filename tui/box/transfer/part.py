@@ -17,13 +17,15 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from tui.box.transfer.disk import sync_folder
 
 CHUNK = 64 << 20
 _READ = 1 << 20
+_MOST_PIECES = 512  # below IOV_MAX, which is 1024 on Linux and macOS
 _VERSION = 1
 
 
@@ -44,13 +46,21 @@ class PartFile:
         size, sha256: what it must become; ``sha256:…``.
         stop: set when the transfer is given up; a long re-hash then ends early.
         chunk: bytes between two lines of the journal.
+        beside: writes what this thread hashes meanwhile; None: one after the other.
 
     Attributes:
         offset: bytes that are written and hashed.
     """
 
     def __init__(
-        self, final: Path, parts: Path, size: int, sha256: str, stop: threading.Event, chunk: int = CHUNK
+        self,
+        final: Path,
+        parts: Path,
+        size: int,
+        sha256: str,
+        stop: threading.Event,
+        chunk: int = CHUNK,
+        beside: Executor | None = None,
     ) -> None:
         self.final = final
         word = hashlib.sha256(os.fsencode(final)).hexdigest()[:32]
@@ -60,6 +70,7 @@ class PartFile:
         self.offset = 0
         self._stop = stop
         self._chunk = chunk
+        self._beside = beside
         self._hash = hashlib.sha256()
         self._fd = -1
         self._journal_fd = -1
@@ -116,18 +127,25 @@ class PartFile:
         self._start_journal([mark for mark in marks if mark[0] <= self.offset])
         return self.offset
 
-    def write(self, blocks: Iterable[bytes]) -> None:
+    def write(self, blocks: Iterable[bytes | memoryview]) -> None:
         """Write and hash what came. Raises OSError: the journal then tells less than was written."""
+        pieces: list[memoryview] = []
+        held = 0
         for block in blocks:
             view = memoryview(block)
             while view:
-                piece = view[: self._chunk - self.offset % self._chunk]
-                self._hash.update(piece)
-                self._put(piece)
-                self.offset += len(piece)
+                piece = view[: self._chunk - (self.offset + held) % self._chunk]
+                pieces.append(piece)
+                held += len(piece)
                 view = view[len(piece) :]
-                if self.offset % self._chunk == 0 and self.offset < self.size:
+                ends = (self.offset + held) % self._chunk == 0
+                if ends or len(pieces) == _MOST_PIECES:
+                    self._take(pieces)
+                    pieces, held = [], 0
+                if ends and self.offset < self.size:
                     self._mark()
+        if pieces:
+            self._take(pieces)
 
     def commit(self) -> None:
         """Give it its final name, durably.
@@ -163,9 +181,28 @@ class PartFile:
 
     # --- inside -------------------------------------------------------------------------------------------
 
-    def _put(self, data: memoryview) -> None:
-        while data:
-            data = data[os.write(self._fd, data) :]
+    def _take(self, pieces: Sequence[memoryview]) -> None:
+        """Hash and write, at once where somebody writes beside; `offset` counts what went through both."""
+        if self._beside is None:
+            self._put(list(pieces))
+            self._update(pieces)
+        else:
+            writing = self._beside.submit(self._put, list(pieces))
+            self._update(pieces)
+            writing.result()
+        self.offset += sum(map(len, pieces))
+
+    def _update(self, pieces: Sequence[memoryview]) -> None:
+        for piece in pieces:
+            self._hash.update(piece)
+
+    def _put(self, pieces: list[memoryview]) -> None:
+        while pieces:
+            wrote = os.writev(self._fd, pieces)
+            while pieces and wrote >= len(pieces[0]):
+                wrote -= len(pieces.pop(0))
+            if wrote:
+                pieces[0] = pieces[0][wrote:]
 
     def _mark(self) -> None:
         """The bytes first, then the line that vouches for them."""

@@ -126,6 +126,7 @@ class _Pull:
         self._throttle = Throttle(cap)
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(5, thread_name_prefix="pull")
+        self._writers = ThreadPoolExecutor(3, thread_name_prefix="write")
         self._arrived: list[Wanted] = []
         self._problems: list[Problem] = []
 
@@ -142,6 +143,7 @@ class _Pull:
             ticking.cancel()
             await asyncio.shield(self._line.close())
             await asyncio.to_thread(self._pool.shutdown)
+            await asyncio.to_thread(self._writers.shutdown)
             on_progress(self._meter.snapshot())
         return Pulled(
             tuple(self._arrived),
@@ -251,11 +253,15 @@ class _Pull:
 
         def put(blocks: list[bytes]) -> None:
             nonlocal over, skip
+            fresh: list[memoryview] = []
+            room = wanted.size - part.offset
             for block in blocks:
-                fresh = block[skip:] if skip else block
-                skip -= len(block) - len(fresh)
-                over = over or part.offset + len(fresh) > wanted.size
-                part.write([fresh[: wanted.size - part.offset]])
+                piece = memoryview(block)[skip:]
+                skip -= len(block) - len(piece)
+                over = over or len(piece) > room
+                fresh.append(piece[:room])
+                room -= len(fresh[-1])
+            part.write(fresh)
 
         counted = part.offset
 
@@ -410,7 +416,9 @@ class _Pull:
 
     def _part(self, wanted: Wanted) -> PartFile:
         final = self._into / wanted.local
-        return PartFile(final, self._parts, wanted.size, wanted.sha256, self._stop, self._chunk)
+        return PartFile(
+            final, self._parts, wanted.size, wanted.sha256, self._stop, self._chunk, self._writers
+        )
 
     def _have(self, wanted: Wanted) -> None:
         self._arrived.append(wanted)
