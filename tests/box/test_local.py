@@ -111,3 +111,29 @@ def _running(command: str) -> bool:
         except OSError:
             continue
     return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see what is left")
+async def test_a_start_that_is_given_up_ends_in_time_and_leaves_nothing() -> None:
+    mark = f"rgt-given-up-{os.getpid()}"
+    for step in range(40):
+        opening = asyncio.ensure_future(LocalTransport().open(Script("sleep 60; : $1", (mark,))))
+        began = time.monotonic()
+        while not opening.done() and time.monotonic() - began < step * 0.0005:
+            await asyncio.sleep(0)
+        opening.cancel()
+        done, _ = await asyncio.wait({opening}, timeout=8)
+        assert done, f"cancelled after {step / 2} ms"
+        if not opening.cancelled():
+            await opening.result().close()
+    deadline = time.monotonic() + 10  # the frame gives what it ends a second to tidy up
+    while left := [name for name in os.listdir("/proc") if name.isdigit() and mark in _command(name)]:
+        assert time.monotonic() < deadline, left
+        await asyncio.sleep(0.1)
+
+
+def _command(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""

@@ -150,14 +150,33 @@ class LocalChannel:
 
 
 async def _start(script: Script, stdin_bytes: int | None) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *framed(script, b"", stdin_bytes),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=_BUFFER,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *framed(script, b"", stdin_bytes),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=_BUFFER,
+        )
     )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.shield(_given_up(starting))
+        raise
+
+
+async def _given_up(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    """End what nobody wants any more as soon as it has started.
+
+    Cancelled halfway, asyncio (3.11) kills the process alone and waits until its pipes are closed, which what
+    that one has started keeps open: for ever.
+    """
+    with contextlib.suppress(OSError):
+        process = await starting
+        await _end(process)
+        await _drain(process.stdout)
 
 
 async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
