@@ -86,7 +86,7 @@ async def test_a_carrier_that_dies_is_a_lost_link_and_no_failed_command() -> Non
     carrier = Carrier()
     channel = await box(carrier).open(Script('sh -c "echo \\$\\$; exec sleep 60"; exit', why="long"))
     child = int(await channel.read())
-    os.killpg(carrier.pids[0], signal.SIGKILL)
+    os.kill(carrier.pids[0], signal.SIGKILL)
     async with asyncio.timeout(30):
         with pytest.raises(LinkLost, match="long"):
             await channel.read()

@@ -250,7 +250,7 @@ def test_plain_lines_are_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["some-run"], "No run is named"),
+        (["some-run"], "There is no folder, no file and no run 'some-run'"),
         (["./nowhere"], "There is nothing at"),
         ([".", "--manifest", "nowhere"], "cannot be read"),
     ],
