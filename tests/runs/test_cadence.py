@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui.runs.cadence import Seen, advise, lines, read
+from tui.runs.cadence import Seen, advise, lines, pace, read
 
 LOG = (
     b"checkpoint saved: step 10, 1000 bytes in 4.00 s\n"
@@ -48,3 +48,32 @@ def test_what_nobody_knows_is_left_out(told: bytes) -> None:
 
 def test_saves_that_take_no_time_do_not_divide_by_it() -> None:
     assert advise(Seen(saves=(0.0, 0.0)), DAY).every_s is not None
+
+
+SAVED, KEPT, NOTHING = Seen(saves=(4.0, 6.0, 5.0)), Seen(sizes=(1000,)), Seen()
+
+
+def test_a_run_that_begins_is_advised_by_its_own_past_before_anothers() -> None:
+    own = pace(SAVED, Seen(saves=(900.0,)), "t-1", None, None)
+    assert own is not None
+    assert own.every_s == pytest.approx(926.2, abs=1.0)
+    assert "t-1" not in own.said
+    other = pace(NOTHING, SAVED, "t-1", None, "300")
+    assert other is not None
+    assert other.every_s == own.every_s
+    assert "by t-1: the middle of 3 that the log tells" in other.said
+    assert other.said.endswith('RGT_CHECKPOINT_EVERY_S = "926"; the job sets 300.')
+
+
+@pytest.mark.parametrize(("own", "before", "by"), [(KEPT, NOTHING, ""), (NOTHING, KEPT, "by t-1")])
+def test_a_size_alone_becomes_advice_only_with_the_disks_rate(own: Seen, before: Seen, by: str) -> None:
+    told, known = pace(own, before, "t-1", None, None), pace(own, before, "t-1", 100.0, None)
+    assert told is not None
+    assert known is not None
+    assert (told.every_s, by in told.said, "is not known" in told.said) == (None, True, True)
+    assert known.every_s == advise(Seen(sizes=(1000,)), DAY, 100.0).every_s
+    assert by in known.said
+
+
+def test_of_nothing_known_nothing_is_said() -> None:
+    assert pace(NOTHING, NOTHING, "", 100.0, "300") is None

@@ -50,7 +50,7 @@ SHOWS = {
     "stopped": ("must not be started", "2 stops", "not on the"),
     "planned": ("waits for your word", "/root/autodl-tmp/ablate/active"),
     "starting": ("at work", "12 s since your word", "3 of 38 files"),
-    "stepped": ("first step seen", "loss 0.0612"),
+    "stepped": ("first step seen", "loss 0.0612", "Checkpoints: a save takes 5.0 s"),
     "dead": ("dead", "No module named 'einops'"),
     "unreached": ("stopped", "permission denied"),
     "cut": ("never started twice",),

@@ -50,11 +50,13 @@ class AnswerView:
     Attributes:
         kind: such as ``first-step``, ``alive``, ``dead``, ``finished`` or ``unknown``.
         last: the newest lines of its log.
+        pace: how often it should save; empty where that can't be told.
     """
 
     kind: str
     why: SafeText
     last: tuple[SafeText, ...] = ()
+    pace: SafeText = SafeText("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,14 @@ class Advice:
     overhead: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a launch says of saving. `every_s` is None where the time of a save is not known."""
+
+    said: SafeText
+    every_s: float | None = None
+
+
 async def see(box: Transport, page: Page) -> Seen:
     """Ask the box. Raises Failure: there is no such run. LinkLost, TimeoutError."""
     words = (page.folder, page.job.log, page.job.checkpoints or "")
@@ -135,6 +143,29 @@ def lines(advice: Advice, failures_s: float) -> Sequence[SafeText]:
         )
         found.append(f'set     [env] RGT_CHECKPOINT_EVERY_S = "{advice.every_s:.0f}"')
     return [safe(line, 300) for line in found]
+
+
+def pace(own: Seen, before: Seen, named: str, rate: float | None, set_s: str | None) -> Pace | None:
+    """What can be said of a run that begins; None where nothing is known.
+
+    Args:
+        own: of the run itself: of an earlier attempt, or of checkpoints that were carried there.
+        before: of an earlier run of the same job on the same box, `named` so.
+        rate: bytes a second of the box's disk, where it was measured.
+        set_s: what the job itself sets.
+    """
+    seen = Seen(own.saves or before.saves, own.sizes or before.sizes)
+    advice = advise(seen, DAY_S, rate)
+    borrowed = seen.saves != own.saves or (not seen.saves and seen.sizes != own.sizes)
+    by = f"by {named}: " if borrowed else ""
+    if advice.every_s is None:
+        if advice.size is None:
+            return None
+        return Pace(safe(f"{by}one is {amount(advice.size)}; how long a save takes is not known.", 300))
+    best = f"one every {_seconds(advice.every_s)} loses the least at a failure a day"
+    sets = "" if set_s is None else f"; the job sets {set_s}"
+    text = f"a save takes {_seconds(advice.save_s)} ({by}{advice.how}); {best}"
+    return Pace(safe(f'{text}: RGT_CHECKPOINT_EVERY_S = "{advice.every_s:.0f}"{sets}.', 400), advice.every_s)
 
 
 def _save(saves: Sequence[float], size: int | None, rate: float | None) -> tuple[float | None, str]:

@@ -16,6 +16,7 @@ from tui.box.transport import LinkLost, Script, Transport
 from tui.model.failure import Exit, Failure
 from tui.model.run import Progress
 from tui.model.text import LogText, SafeText, log_lines, safe
+from tui.runs.cadence import Pace
 from tui.runs.detach import How, Started, lay_down, start
 from tui.runs.plan_files import wrapper_name
 from tui.runs.truth import Truth, look
@@ -49,6 +50,7 @@ class Answer:
         why: one sentence.
         last: the newest lines of the log.
         started: None where it was running, or over, before.
+        pace: how often it should save, where that can be told.
     """
 
     kind: Kind
@@ -57,6 +59,7 @@ class Answer:
     progress: Progress | None = None
     last: tuple[LogText, ...] = ()
     started: Started | None = None
+    pace: Pace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,8 @@ async def _begun(
         )
     else:
         print(f"{page.run} on {task.instance.name}: {answer.kind}. {answer.why}")
+        if answer.pace is not None:
+            print(f"checkpoints: {answer.pace.said}")
     return {"dead": Exit.ATTENTION, "unknown": Exit.UNKNOWN}.get(answer.kind, Exit.FINE)
 
 

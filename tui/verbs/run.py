@@ -181,6 +181,7 @@ def _tell(args: argparse.Namespace, task: Errand, answer: Answer) -> int:
                     "attempt": answer.truth.attempt,
                     "step": progress.done if progress else None,
                     "last": list(answer.last),
+                    "checkpoint_every_s": answer.pace.every_s if answer.pace else None,
                 },
                 indent=1,
             )
@@ -190,6 +191,8 @@ def _tell(args: argparse.Namespace, task: Errand, answer: Answer) -> int:
         if answer.kind != "first-step":
             for line in answer.last:
                 print(f"  │ {safe(line, 200)}")
+        if answer.pace is not None:
+            print(f"checkpoints: {answer.pace.said}")
         print(f"watch it: rgt, or rgt logs {task.run_id} -f")
     return {"dead": Exit.ATTENTION, "unknown": Exit.UNKNOWN}.get(answer.kind, Exit.FINE)
 

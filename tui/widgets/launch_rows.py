@@ -288,7 +288,8 @@ def _outcome(view: LaunchView, width: int, glyphs: Glyphs) -> list[Line]:
         clip(((f"   {glyphs.vrule} ", "rule"), (line, "")), width - 1, glyphs.ellipsis)
         for line in answer.last
     ]
-    return lines
+    pace = f"Checkpoints: {answer.pace}" if answer.pace else ""
+    return lines + [(("   ", ""), (part, "dim")) for part in wrap(pace, max(10, width - 5)) if part]
 
 
 def labelled(label: str, text: str, width: int, style: str = "") -> list[Line]:

@@ -308,4 +308,5 @@ def _secrets(task: Errand) -> tuple[dict[str, str], tuple[CheckView, ...]]:
 
 
 def _answer(answer: Answer) -> AnswerView:
-    return AnswerView(answer.kind, answer.why, tuple(safe(plain(line), 300) for line in answer.last))
+    last = tuple(safe(plain(line), 300) for line in answer.last)
+    return AnswerView(answer.kind, answer.why, last, answer.pace.said if answer.pace else SafeText(""))

@@ -34,6 +34,7 @@ from tui.runs.preflight import BoxFacts, Check, ask_box, ask_torch, checks, in_o
 from tui.runs.push import Pushed, make_copy, push
 from tui.workers.line import Line
 from tui.workers.once import take
+from tui.workers.pace import pace_of
 
 Told = Callable[[SafeText], None]
 
@@ -172,7 +173,8 @@ async def begin(
     task = looked.task
     what = task.launch(task.secrets_file(looked.home))
     plan = what.files[f"{PLAN}/id"].decode().strip()
-    book(where).write(task.page(file, plan, moment(time.time())), gone=not looked.taken)
+    page = task.page(file, plan, moment(time.time()))
+    book(where).write(page, gone=not looked.taken)
     if task.job.custody is not None:  # what must survive is known from the first day on
         kept = custody_folder(where, task.run_id) / JOB
         write_file(kept, await asyncio.to_thread(file.read_bytes))
@@ -187,7 +189,9 @@ async def begin(
     _receipt(where, task, answer, plan)
     _watch(where, task, answer)
     await _after_a_restart(line, task, answer, told)
-    return answer
+    if answer.kind in ("dead", "unknown", "finished"):
+        return answer
+    return replace(answer, pace=await pace_of(line, page, where))
 
 
 async def _after_a_restart(line: Dial, task: Errand, answer: Answer, told: Told) -> None:
