@@ -249,19 +249,6 @@ async def test_the_budget_fits_or_not(tools: Tools, answer: str, says: str) -> N
         await box_steps.Budget().take(here, tools, "much", Heard())
 
 
-async def test_secrets_go_by_stdin_and_are_readable_by_nobody_else(tools: Tools, tmp_path: Path) -> None:
-    did = await box_steps.Secrets().take(at("lambda", "box"), tools, "HF_TOKEN", Heard())
-    assert isinstance(did, Did)
-    file = tmp_path / "home" / ".rgt" / "secrets"
-    assert file.read_text() == "HF_TOKEN=hf_x\n"
-    assert file.stat().st_mode & 0o077 == 0
-    assert "hf_x" not in " ".join(did.observed)
-    assert any("could not be asked" in line for line in did.observed)
-    for bad in ("NOT_SET", "BAD", "no-name"):
-        with pytest.raises(Failure, match="not set in this shell"):
-            await box_steps.Secrets().take(at("lambda", "box"), tools, bad, Heard())
-
-
 async def test_mirrors_are_set_for_new_shells_and_once(tools: Tools, tmp_path: Path) -> None:
     step, here = box_steps.Mirrors(), at("autodl", "box")
     shown = await step.ask(here, tools)

@@ -1,4 +1,4 @@
-"""Steps on the box: measure it, plan its disk, give it secrets and mirrors, and say what there is."""
+"""Steps on the box: measure it, plan its disk, give it mirrors, and say what there is."""
 
 from __future__ import annotations
 
@@ -18,30 +18,13 @@ from tui.model.text import SafeText, amount, safe
 from tui.setup import audit as phase0
 from tui.setup.beginning import profile_of
 from tui.setup.budget import budget
+from tui.setup.proofs import HUB
 from tui.setup.reaching import box_of, connected
 from tui.setup.shared_disk import seen_elsewhere
 from tui.setup.state import Closable, Did, Shown, State, Tell, Tools, lines
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])?i?b?\Z", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-HUB = "https://huggingface.co"
-
-# $1 file; its content comes on stdin. Then how large it is and who may read it.
-_SECRETS = r"""
-umask 077
-case $1 in '~/'*) f=$HOME/${1#??} ;; *) f=$1 ;; esac
-mkdir -p -- "${f%/*}" && cat >"$f.part$$" && chmod 600 -- "$f.part$$" && mv -f -- "$f.part$$" "$f" || exit 3
-ls -ln -- "$f" | awk '{ print $1, $5 }'
-"""
-
-# $1 hub, $2 file with HF_TOKEN. The token goes by stdin; what the hub says of it comes out.
-_HF = r"""
-case $2 in '~/'*) f=$HOME/${2#??} ;; *) f=$2 ;; esac
-t=$(sed -n 's/^HF_TOKEN=//p' "$f")
-command -v curl >/dev/null 2>&1 || { echo none; exit 0; }
-printf 'header = "Authorization: Bearer %s"\n' "$t" |
-  curl -sS -o /dev/null -w '%{http_code}' --max-time 20 -K - "$1/api/whoami-v2" 2>/dev/null || echo none
-"""
 
 # stdin: lines NAME=value. $1 the text of the file that reads them, $2 pip's index, empty: none.
 _MIRRORS = r"""
@@ -64,9 +47,6 @@ while IFS= read -r rgt_line; do
 done <"$HOME/.rgt/mirrors"
 unset rgt_line
 """
-
-SECRETS = "~/.rgt/secrets"
-_SECRETS_RUN = SafeText(f"cat > {SECRETS}, mode 600")
 
 
 class Audit:
@@ -177,74 +157,6 @@ def size_of(text: str) -> int | None:
         return None
     factor: int = 1000 ** ("kmgt".index(found[2].lower()) + 1) if found[2] else 1
     return round(float(found[1]) * factor)
-
-
-class Secrets:
-    """Tokens that jobs need: by stdin, to the box's own disk, readable by nobody else, tried at once."""
-
-    async def ask(self, state: State, tools: Tools) -> Shown:
-        there = [name for name in ("HF_TOKEN", "WANDB_API_KEY", "GITHUB_TOKEN") if tools.environ.get(name)]
-        hint = safe(
-            f"names of variables of this shell{': ' + ' '.join(there) if there else ''}; Enter: none", 200
-        )
-        asked = Asked("text", SafeText("Which secrets shall the box have?"), hint)
-        return Shown(_SECRETS_RUN, SafeText("readable by you alone, and it works"), asked)
-
-    async def take(self, state: State, tools: Tools, answer: str, tell: Tell) -> Did:
-        names = answer.replace(",", " ").split()
-        if not names:
-            return Did(brief="none")
-        values = {}
-        for name in names:
-            value = tools.environ.get(name, "") if _NAME.match(name) else ""
-            if not value or "\n" in value:
-                raise Failure(
-                    f"{safe(name, 60)} is not set in this shell, or is no one line.",
-                    means="Nothing was sent.",
-                )
-            values[name] = value
-        facts, instance = profile_of(state, tools).facts, box_of(state, tools)
-        _own_home(facts)
-        file = SECRETS
-        body = "".join(f"{name}={value}\n" for name, value in values.items()).encode()
-        async with connected(instance, tools) as box:
-            done = await box.run(Script(_SECRETS, (file,), why="give the box its secrets"), stdin=body)
-            mode, _, size = done.stdout.decode("ascii", "replace").strip().partition(" ")
-            if done.exit != 0 or not mode.startswith("-rw-------") or size != str(len(body)):
-                raise Failure(
-                    f"{file} was not written as it should be on {instance.name}.", do="Look at its disk."
-                )
-            told = [f"{file}: {', '.join(values)}, mode 600"]
-            if "HF_TOKEN" in values:
-                hub = _hub(facts)
-                code = (
-                    await box.run(Script(_HF, (hub, file), why="does the token work?"), timeout=40)
-                ).stdout
-                told.append(_worked(hub, code.decode("ascii", "replace").strip()))
-        return Did(brief=f"{len(values)} on the box", observed=tuple(told), data={"file": file})
-
-
-def _worked(hub: str, code: str) -> str:
-    if code.endswith("200"):
-        return f"{hub} knows the token"
-    if code.endswith(("401", "403")):
-        return f"mind: {hub} refuses the token"
-    return f"unknown: {hub} could not be asked from the box"
-
-
-def _hub(facts: Facts) -> str:
-    return (facts.script.HF_ENDPOINT or HUB).rstrip("/")
-
-
-def _own_home(facts: Facts) -> None:
-    """A home that machines share would show the secrets to every one of them. Raises Failure."""
-    shared = [tier for tier in facts.tiers if tier.scope not in ("instance", "machine")]
-    if any(path.rstrip("/") in ("~", "/root", "$HOME") for tier in shared for path in tier.paths):
-        raise Failure(
-            f"The home folder is shared at {facts.title}; a secret there is on every machine.",
-            means="Nothing was sent.",
-            do="Name it in the job's secrets: it is then given to that run alone.",
-        )
 
 
 class Mirrors:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tui.model.setup import StepId
 from tui.setup.beginning import Credentials, Key, Platform, Surface
-from tui.setup.box_steps import Audit, Budget, Mirrors, Secrets, Summary
+from tui.setup.box_steps import Audit, Budget, Mirrors, Summary
 from tui.setup.reaching import Connect, Identity
 from tui.setup.renting import Rent
+from tui.setup.secrets import Secrets
 from tui.setup.state import Step
 
 
