@@ -110,6 +110,7 @@ async def test_more_may_be_asked_before_a_step_is_done(rig: Rig) -> None:
 async def test_it_goes_on_in_another_process(rig: Rig, tmp_path: Path) -> None:
     await rig.tell(StartSetup(), AnswerSetup("platform", "autodl"), SkipSetup("surface", "I know it"))
     other = Rig(tmp_path)
+    await rig.tell(LeaveSetup())
     view = await other.tell(StartSetup())
     assert view.current == "key"
     skipped = view.step("surface")
@@ -117,6 +118,27 @@ async def test_it_goes_on_in_another_process(rig: Rig, tmp_path: Path) -> None:
     assert (skipped.state, skipped.reason) == ("skipped", "I know it")
     view = await other.tell(StartSetup(anew=True))
     assert view.current == "platform"
+
+
+async def test_one_rgt_at_a_time_has_the_setup(rig: Rig, tmp_path: Path) -> None:
+    await rig.tell(StartSetup(), AnswerSetup("platform", "autodl"))
+    other = Rig(tmp_path)
+    with pytest.raises(Failure, match=r"rgt with pid \d+, since .* is at the setup") as held:
+        await other.tell(StartSetup(anew=True))
+    assert held.value.code == "setup-held"
+    assert (other.setup._view.working, other.setup._view.problem) == (False, held.value.line)
+    with pytest.raises(Failure, match="is at the setup"):
+        await other.tell(AnswerSetup("platform", "runpod"))
+    assert load(rig.where).platform == "autodl"
+    await rig.setup.handle(AnswerSetup("surface", "wait"))
+    await rig.setup.handle(LeaveSetup())
+    with pytest.raises(Failure, match="is at the setup"):  # it works on when nobody looks
+        await other.tell(StartSetup())
+    await rig.setup.close()
+    assert (await other.tell(StartSetup())).current == "surface"
+    await other.tell(AnswerSetup("surface", "b"), LeaveSetup())
+    with pytest.raises(Failure, match="for another step"):  # as it stands on disk, not as it once was here
+        await rig.tell(AnswerSetup("surface", "c"))
 
 
 async def test_a_step_is_left_out_only_for_a_reason(rig: Rig) -> None:

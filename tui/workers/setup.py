@@ -1,6 +1,7 @@
 """The guided setup under way: asks one thing at a time, does it, keeps what came of it on disk.
 
-What is kept is where it goes on, in this process or the next. It works on when nobody looks.
+What is kept is where it goes on, in this process or the next. It works on when nobody looks. One rgt of a
+computer has it at a time: two would write over each other what was rented.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tui.model.text import SafeText, safe
 from tui.setup import state as kept
 from tui.setup.state import STEPS, Did, Shown, State, Step, Tools, lines
 from tui.setup.walk import steps
+from tui.workers.lock import WatchLock
 
 _TOLD = 8
 
@@ -36,6 +38,8 @@ class Setup:
         self._state = State()
         self._work: asyncio.Task[None] | None = None
         self._view = SetupView()
+        self._lock: WatchLock | None = None
+        self._left = False
 
     async def handle(self, command: Command) -> None:
         """Do what the operator asks. Raises Failure: it can't be asked now."""
@@ -43,24 +47,36 @@ class Setup:
             case StartSetup(name, anew):
                 await self._open(name, anew=anew)
             case AnswerSetup(step, answer):
+                await self._hold()
                 self._free(step)
                 self._start(self._take(step, answer))
             case SkipSetup(step, reason):
+                await self._hold()
                 await self._skip(step, reason)
             case BackSetup(step):
+                await self._hold()
                 await self._back(step)
             case LeaveSetup():
-                pass
+                self._left = True
+                self._let_go()
             case _:
                 raise TypeError(command)
 
     async def close(self) -> None:
         """End what runs; what is kept stays kept."""
+        self._left = True
         await self._cancel()
+        self._let_go()
 
     async def _open(self, name: str, *, anew: bool) -> None:
         """Go on with the setup that is under way, or begin one, perhaps with a platform or a box."""
-        if self._work is not None and not self._work.done():
+        try:
+            await self._hold()
+        except Failure as failure:
+            self._draw()
+            await self._show(working=False, problem=failure.line)
+            raise
+        if self._busy:
             await self._show()
             return
         if anew:
@@ -84,6 +100,42 @@ class Setup:
     def _platform(self, name: str) -> Did:
         facts = self._tools.profiles[name].facts
         return Did(brief=facts.title, observed=(facts.summary,), data={"id": name})
+
+    # --- one rgt at a time --------------------------------------------------------------------------------
+
+    async def _hold(self) -> None:
+        """Have the setup alone, as it stands on disk. Raises Failure: another rgt has it."""
+        self._left = False
+        if self._lock is not None:
+            return
+        lock = WatchLock(self._tools.where.locks / "setup.lock")
+        try:
+            holder = lock.claim()
+        except OSError as error:
+            raise Failure(
+                f"Whether another rgt is at the setup is not known ({error.strerror}).",
+                means="Nothing was done.",
+                do=f"Look at {lock.path.parent}.",
+            ) from None
+        if holder is not None:
+            raise Failure(
+                f"{holder} is at the setup.",
+                means="Nothing was done here.",
+                do="Go on there, or close it and open the setup again.",
+                code="setup-held",
+            )
+        self._lock = lock
+        self._state = await asyncio.to_thread(kept.load, self._tools.where)
+
+    def _let_go(self) -> None:
+        """Another rgt may have it, once nobody looks and nothing runs."""
+        if self._left and not self._busy and self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    @property
+    def _busy(self) -> bool:
+        return self._work is not None and not self._work.done()
 
     # --- one step -----------------------------------------------------------------------------------------
 
@@ -133,13 +185,19 @@ class Setup:
     # --- work and view ------------------------------------------------------------------------------------
 
     def _free(self, step: StepId) -> None:
-        if self._work is not None and not self._work.done():
+        if self._busy:
             raise Failure("It is at work.", do="Wait, or go back a step to end it.")
         if step != self._state.current:
             raise Failure("That was for another step.", means="Nothing was done.")
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.create_task(self._guarded(work))
+
+        def ended(_task: asyncio.Task[None]) -> None:
+            work.close()  # it may never have begun
+            self._let_go()
+
+        self._work.add_done_callback(ended)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """What fails is told at its step and asked again."""
