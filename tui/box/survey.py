@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from tui.box.parsers.quota import most_pressing, read_quota
 from tui.box.transport import Completed, Script, Transport
 from tui.model.failure import Exit, Failure
+from tui.model.reclaim import Room
 from tui.triage.ladder import Found, Survey
 
 DEADLINE_S = 150.0
@@ -19,14 +20,9 @@ OUTPUT = 2 << 20
 FIELDS = {"M": 3, "B": 2, "I": 2, "Q": 1, "D": 2, "F": 2, "C": 5, "O": 2, "W": 3, "R": 2, "U": 1, "E": 0}
 """Fields of each kind of row."""
 
-_WALK = r"""
+_ROOM = r"""
 mount=$1
-exec 3>&1
 say() { printf '%s\0' "$@"; }
-nicely=; command -v nice >/dev/null && nicely='nice -n 19'
-if command -v timeout >/dev/null; then
-  walk() { timeout 30 $nicely "$@" 2>/dev/null || say U "$word" >&3; }
-else walk() { $nicely "$@" 2>/dev/null || say U "$word" >&3; }; fi
 [ -d "$mount" ] || { say U 'there is no such folder'; exit 2; }
 
 set -- $(df -Pk "$mount" 2>/dev/null | tail -n 1)
@@ -36,6 +32,14 @@ fstype=$(awk -v at="$root" '$2 == at { t = $3 } END { print t }' /proc/mounts 2>
 say M "${1:-}" "$fstype" "$root"
 set -- $(df -Pi "$mount" 2>/dev/null | tail -n 1)
 case $2,$3 in *[!0-9,]* | , | 0,*) ;; *) say I "$3" "$2" ;; esac
+"""
+
+_WALK = r"""
+exec 3>&1
+nicely=; command -v nice >/dev/null && nicely='nice -n 19'
+if command -v timeout >/dev/null; then
+  walk() { timeout 30 $nicely "$@" 2>/dev/null || say U "$word" >&3; }
+else walk() { $nicely "$@" 2>/dev/null || say U "$word" >&3; }; fi
 command -v quota >/dev/null && say Q "$(quota -w 2>/dev/null)"
 
 word='sizes of folders: some could not be read, or there was no time'
@@ -115,7 +119,7 @@ done
 say E
 """
 
-SURVEY = f"classify='{_CLASSIFY}'\n{_WALK}{_FIND}{_HOLDERS}".lstrip()
+SURVEY = f"classify='{_CLASSIFY}'\n{_ROOM}{_WALK}{_FIND}{_HOLDERS}".lstrip()
 assert "'" not in _CLASSIFY, "the classifier travels in single quotes"
 
 
@@ -131,6 +135,17 @@ async def survey(transport: Transport, path: str) -> Survey:
     if done.exit == 2:
         raise Failure(f"There is no folder {path} on {transport.name}.", exit=Exit.UNKNOWN, code="no-folder")
     return read_survey(path, done)
+
+
+async def room_on(transport: Transport, path: str) -> Room:
+    """How full the file system below `path` is now. Raises LinkLost, SessionsExhausted, TimeoutError."""
+    script = Script(_ROOM.lstrip(), (path,), "how full the file system is")
+    return room_of(read_survey(path, await transport.run(script)))
+
+
+def room_of(seen: Survey) -> Room:
+    """What a survey was told by the file system itself."""
+    return Room(seen.used_bytes, seen.size_bytes, seen.used_inodes, seen.inodes)
 
 
 def read_survey(path: str, done: Completed) -> Survey:

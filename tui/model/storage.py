@@ -38,6 +38,7 @@ class Reclaimable:
         why: what shows that it is that, and where its content comes back from.
         identity: ``device:inode:mtime`` of `path` when it was looked at.
         command: removes exactly this path, and nothing when its identity has changed since.
+        returns: its content comes back; False: it is gone for ever, though no run needs it.
     """
 
     path: SafeText
@@ -47,6 +48,7 @@ class Reclaimable:
     command: SafeText
     bytes: int | None = None
     files: int | None = None
+    returns: bool = True
 
 
 @dataclass(frozen=True, slots=True)

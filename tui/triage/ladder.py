@@ -29,6 +29,18 @@ KINDS: dict[str, tuple[str, str]] = {
     "trash": ("trash", "what somebody deleted in a file browser already"),
 }
 """Kind, and what shows that it is safe to let go."""
+FOR_EVER = frozenset({"core", "trash"})
+"""Kinds that no run needs and nothing brings back."""
+
+SAME = '[ "$(stat -c %d:%i:%Y "$p")" = "$id" ]'
+"""Shell: what lies at ``$p`` is what was looked at. A link is not followed."""
+ALONE = '{ grep -qF " $m/" /proc/self/mountinfo; [ $? = 1 ]; }'
+"""Shell: nothing is mounted below ``$m``, spelled as the kernel spells it; unknown is no.
+
+``find -xdev`` alone goes into a bind mount of the same file system, and busybox's also into any other.
+"""
+TAKE = 'find "$p" -xdev -depth -delete'
+"""Shell: remove ``$p`` and what lies below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +203,7 @@ def _sorted_out(
             reclaim.append(
                 Reclaimable(
                     safe(one.path), SafeText(kind), SafeText(proof), one.identity, _command(one), one.bytes,
-                    one.files,
+                    one.files, one.kind not in FOR_EVER,
                 )
             )  # fmt: skip
     reclaim.sort(key=lambda one: -_amount(one, what))
@@ -215,9 +227,8 @@ def _hands_off(one: Found, survey: Survey, kept: Kept) -> str:
         return "its name cannot be shown exactly, so no exact command can be given"
     if one.path.rstrip("/") == survey.mount.rstrip("/"):
         return "it is the mount itself"
-    for path, role in kept.paths:
-        if _inside(path, one.path):
-            return f"the {role} of a watched run lies there"
+    if why := needed(one.path, kept):
+        return why
     for path, pid in survey.open_paths:
         if _inside(path, one.path):
             return f"in use by pid {pid}"
@@ -227,17 +238,26 @@ def _hands_off(one: Found, survey: Survey, kept: Kept) -> str:
     return ""
 
 
+def needed(path: str, kept: Kept) -> str:
+    """Why a watched run needs what lies at a path; empty where none does."""
+    roles = (role for inner, role in kept.paths if _inside(inner, path))
+    return next((f"the {role} of a watched run lies there" for role in roles), "")
+
+
 def _inside(path: str, folder: str) -> bool:
     folder = folder.rstrip("/")
     return path == folder or path.startswith(folder + "/")
 
 
+def mounted_as(path: str) -> str:
+    """A path as ``/proc/self/mountinfo`` spells it (proc(5): blanks and backslashes are octal)."""
+    return path.replace("\\", r"\134").replace(" ", r"\040")
+
+
 def _command(one: Found) -> SafeText:
     """Removes exactly this path on exactly this file system, and only while it is what was looked at."""
-    path, identity = shlex.quote(one.path), shlex.quote(one.identity)
-    return SafeText(
-        f'(p={path}; [ "$(stat -c %d:%i:%Y "$p")" = {identity} ] && find "$p" -xdev -depth -delete)'
-    )
+    path, mount, identity = map(shlex.quote, (one.path, mounted_as(one.path), one.identity))
+    return SafeText(f"(p={path}; m={mount}; id={identity}; {SAME} && {ALONE} && {TAKE})")
 
 
 def _largest(survey: Survey, what: Resource) -> tuple[Place, ...]:
