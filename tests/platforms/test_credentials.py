@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +17,10 @@ import pytest
 from tui.model.account import AccountSpec
 from tui.model.failure import Failure
 from tui.model.instance import Instance
-from tui.platforms import vendors
+from tui.platforms import vault, vendors
 from tui.platforms.control import ControlPlane
-from tui.platforms.credentials import PLACES, Credential, Finder, Keyring, Missing, _in_clear, keep
+from tui.platforms.credentials import PLACES, Credential, Finder, Missing, keep
+from tui.platforms.vault import Keyring, _in_clear
 
 KEY = "sk-0123456789-abcdef"
 
@@ -217,6 +221,78 @@ def test_a_broken_keyring_is_a_missing_key_and_not_a_crash(
 
     monkeypatch.setattr(keyring, "get_password", broken)
     assert isinstance(Finder({}, tmp_path, Keyring()).find("runpod"), Missing)
+
+
+HANGS = """
+import sys, time
+from keyring.backend import KeyringBackend
+class Keyring(KeyringBackend):
+    priority = 1
+    def get_password(self, service, name):
+        sys.stdout.write("asked\\n"); sys.stdout.flush()
+        time.sleep(600)
+    def set_password(self, service, name, secret):
+        time.sleep(600)
+"""
+
+ASKS = """
+from pathlib import Path
+from tui.platforms import configured, credentials, vault
+from tui.model.failure import Failure
+from tui.model.instance import Instance
+vault.READ_S = vault.WRITE_S = 0.3
+home = Path("/nowhere")
+found = configured.configured((), [Instance("a", "runpod", None)], environ={}, home=home)
+print([spec.name for spec in found])
+print(credentials.Finder({}, home, vault.Keyring()).find("runpod").why)
+try:
+    credentials.keep("runpod", "sk-0123456789-abcdef", vault.Keyring())
+except Failure as failure:
+    print(failure.code)
+"""
+
+
+def test_a_keyring_that_never_answers_holds_nothing_up_and_is_asked_once(tmp_path: Path) -> None:
+    (tmp_path / "hangs.py").write_text(HANGS)
+    root = Path(vendors.__file__).parents[2]
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": f"{tmp_path}:{root}",
+        "PYTHON_KEYRING_BACKEND": "hangs.Keyring",
+    }
+    done = subprocess.run([sys.executable, "-c", ASKS], env=environ, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    rows = done.stdout.decode().splitlines()
+    assert rows.count("asked") == 1
+    told = [row for row in rows if row != "asked"]
+    assert told[0] == "['runpod']"  # it is asked for, so that why it can't be is shown
+    assert told[1].startswith("has no key that can be had: The keyring still does not answer.")
+    assert told[1].endswith("environment variable: RUNPOD_API_KEY")
+    assert told[2] == "keyring-silent"
+
+
+def test_a_keyring_that_was_unlocked_meanwhile_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import keyring
+
+    unlocked = threading.Event()
+
+    def locked(*words: str) -> str:
+        unlocked.wait(30)
+        return KEY
+
+    monkeypatch.setattr(keyring, "get_password", locked)
+    monkeypatch.setattr(vault, "READ_S", 0.05)
+    missing = Finder({}, tmp_path, Keyring()).find("runpod")
+    assert isinstance(missing, Missing)
+    assert missing.silent
+    unlocked.set()
+    for thread in list(vault._stuck):
+        thread.join(30)
+    monkeypatch.setattr(vault, "READ_S", 30.0)
+    assert isinstance(Finder({}, tmp_path, Keyring()).find("runpod"), Credential)
 
 
 # --- which account a machine is asked of --------------------------------------------------------------------

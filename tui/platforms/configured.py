@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tui.model.account import AccountSpec
 from tui.model.instance import Instance
-from tui.platforms.credentials import PLACES, Credential, Finder, Keyring
+from tui.platforms.credentials import PLACES, Credential, Finder
+from tui.platforms.vault import Keyring
 
 OFF = "RGT_NO_ACCOUNTS"
 """Set, whatever to, no provider is asked by itself."""
@@ -42,6 +43,7 @@ def configured(
         # A keyring may ask to be unlocked: only for a platform that the operator has a box at.
         vault = Keyring() if platform in rented else None
         finder = Finder(environ, Path.home() if home is None else home, vault)
-        if isinstance(finder.find(platform), Credential):
+        key = finder.find(platform)
+        if isinstance(key, Credential) or key.silent:  # one that may be there is asked for, and so told of
             found.append(AccountSpec(platform, platform, found=True))
     return (*(spec for spec in written if spec.ask), *found)

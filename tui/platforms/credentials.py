@@ -16,13 +16,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tui.model.failure import Failure
 from tui.model.text import safe
 from tui.platforms.secret import Secret
+from tui.platforms.vault import SILENT, Vault
 
-SERVICE = "rgt"
 _MOST = 64 * 1024
 _KEY = re.compile(r"[\x21-\x7e]{8,4096}")
 
@@ -39,19 +39,16 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """No key. `why` goes on from the platform's name: where was looked, and what was wrong there."""
+    """No key. `why` goes on from the platform's name: where was looked, and what was wrong there.
+
+    Attributes:
+        silent: the keyring did not answer; there may be a key in it.
+    """
 
     platform: str
     why: str
     warnings: tuple[Failure, ...] = ()
-
-
-class Vault(Protocol):
-    """Keeps secrets for this login. Both raise Failure."""
-
-    def read(self, name: str) -> str | None: ...
-
-    def write(self, name: str, secret: str) -> None: ...
+    silent: bool = False
 
 
 Read = Callable[[str, Path], str | None]
@@ -206,7 +203,11 @@ class Finder:
             credential = self._of_file(platform, spelled, read, places, warnings)
             if credential is not None:
                 return credential
-        kept = self._of_vault(platform, name or platform)
+        try:
+            kept = self._of_vault(platform, name or platform)
+        except Failure as failure:
+            why = f"has no key that can be had: {failure.line.rstrip('.')}: {places.variables[0]}"
+            return Missing(platform, why, tuple(warnings), silent=True)
         looked = ", ".join((*places.variables, *(spelled for spelled, _ in places.files)))
         return kept or Missing(platform, f"has no key; looked at {looked}", tuple(warnings))
 
@@ -239,11 +240,14 @@ class Finder:
         return self.home / rest
 
     def _of_vault(self, platform: str, name: str) -> Credential | None:
+        """Raises Failure: it does not answer, so that nothing is known of the key."""
         if self.vault is None:
             return None
         try:
             value = (self.vault.read(name) or "").strip()
-        except Failure:
+        except Failure as failure:
+            if failure.code == SILENT:
+                raise
             return None
         return Credential(platform, Secret(value), "the keyring") if _KEY.fullmatch(value) else None
 
@@ -295,44 +299,3 @@ def keep(platform: str, typed: str, vault: Vault, *, name: str | None = None) ->
         )
     vault.write(name or platform, key)
     return Credential(platform, Secret(key), "the keyring")
-
-
-class Keyring:
-    """This login's keyring, which encrypts what it keeps. A backend that does not is refused."""
-
-    def read(self, name: str) -> str | None:
-        import keyring
-        from keyring.errors import KeyringError
-
-        try:
-            return keyring.get_password(SERVICE, name)
-        except (KeyringError, OSError, RuntimeError, ValueError):
-            raise Failure("The keyring can't be read.", code="no-keyring") from None
-
-    def write(self, name: str, secret: str) -> None:
-        import keyring
-        from keyring.errors import KeyringError
-
-        if _in_clear(keyring.get_keyring()):
-            raise _no_keyring("the one that is set up keeps its secrets in clear text")
-        try:
-            keyring.set_password(SERVICE, name, secret)
-        except (KeyringError, OSError, RuntimeError, ValueError) as error:
-            raise _no_keyring(type(error).__name__) from None
-
-
-def _in_clear(backend: object) -> bool:
-    """Whether a backend, or the one that a chain of them would write to, does not encrypt."""
-    chain = getattr(backend, "backends", None)
-    first = next(iter(chain), backend) if chain else backend
-    kind = type(first)
-    return "plaintext" in kind.__name__.lower() or kind.__module__.startswith("keyrings.alt")
-
-
-def _no_keyring(why: str) -> Failure:
-    return Failure(
-        f"The key could not be kept in the keyring: {safe(why, 120)}.",
-        means="rgt writes no key in clear anywhere.",
-        do="Set up a keyring (Secret Service, KWallet, Keychain), or use the environment variable.",
-        code="no-keyring",
-    )

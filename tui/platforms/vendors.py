@@ -13,8 +13,9 @@ from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.platforms import autodl, lambda_cloud, paperspace, runpod, vastai
 from tui.platforms.control import Provider
-from tui.platforms.credentials import Credential, Finder, Keyring, Missing
+from tui.platforms.credentials import Credential, Finder, Missing
 from tui.platforms.http import Answer, Edge, Patience, Vendor
+from tui.platforms.vault import Keyring
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ def tools(
     from tui.fleet import fleet_file, profiles, settings
     from tui.fleet.paths import shipped
     from tui.model.account import AccountSpec
-    from tui.platforms.credentials import Keyring, Missing, keep
+    from tui.platforms.credentials import Missing, keep
+    from tui.platforms.vault import Keyring
     from tui.platforms.vendors import Account, account, finder
     from tui.setup.state import Tools
     from tui.verbs.fleet import Extras, written
