@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tui.box.parsers import login_labels, login_lines
-from tui.box.parsers.login_fields import Fields
+from tui.box.parsers.login_fields import SHELL_ONLY, Fields
 from tui.box.parsers.login_text import Secret, plain, refuse
 from tui.model.instance import Endpoint
 
@@ -27,8 +27,6 @@ _PLATFORMS = (
     ("featurize", ("featurize.cn",)),
     ("lanrui", ("lanrui-ai.com", "lanrui.co")),
 )
-# Gateways that give an interactive shell and nothing else: no exec, scp, sftp or forwards.
-_SHELL_ONLY = frozenset({"ssh.runpod.io"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def _address(found: Fields, password_seen: bool) -> Address:
         key=found.key,
         jump=found.jump,
         platform=platform_of(host, found.user),
-        proxied=host.lower() in _SHELL_ONLY,
+        proxied=host.lower() in SHELL_ONLY,
         ignored=found.ignored,
         password_seen=password_seen,
     )

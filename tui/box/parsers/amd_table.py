@@ -15,7 +15,8 @@ _POWER = re.compile(r"(\d+(?:\.\d+)?)\s*W\b")
 _CONCISE = {"Fan": "fan_pct", "PwrCap": "power_limit_w", "VRAM%": "mem_used_pct", "GPU%": "util_pct"}
 _PAIR = re.compile(
     r"\|\s*(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)\s+(?P<name>.+?)\s*\|\s*(?:\d+\s*%|N/A)\s+"
-    r"(?P<temp>\d+(?:\.\d+)?\s*°C|N/A)\s+(?P<ecc>\d+|N/A)\s+(?P<power>\d+|N/A)/(?P<limit>\d+|N/A)\s*W?\s*\|"
+    r"(?P<temp>\d+(?:\.\d+)?\s*°C|N/A)\s+(?P<ecc>\d+|N/A)\s+"
+    r"(?P<power>\d+|N/A)(?:/(?P<limit>\d+|N/A))?\s*W?\s*\|"
 )
 _PAIR_BELOW = re.compile(
     r"\|\s*(?P<index>\d{1,3})\s.*\|\s*(?P<util>\d+\s*%|N/A)\s+(?P<fan>\d+(?:\.\d+)?\s*%|N/A)\s+"
@@ -25,6 +26,7 @@ _PAIR_BELOW = re.compile(
 _MONITOR = {
     "GPU": "index",
     "POWER": "power_w",
+    "PWR_CAP": "power_limit_w",
     "GPU_T": "temp_c",
     "GPU_TEMP": "temp_c",
     "HOTSPOT_TEMP": "temp_c",
@@ -44,13 +46,16 @@ def amd_table_gpus(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _concise(text: str) -> tuple[Gpu, ...] | None:
-    """rocm-smi's *Concise Info*. Only its columns on the right are one word each: counted from there."""
+    """rocm-smi's *Concise Info*. Only its columns on the right are one word each: counted from there.
+
+    A heading may be two words (``SCLK OD``, in the releases before there were ``VRAM%`` and ``GPU%``).
+    """
     found: list[Gpu] = []
     header: list[str] = []
     for line in lines(text):
         words = line.split()
-        if "VRAM%" in words and "GPU%" in words:
-            header = words
+        if words[:1] in (["GPU"], ["Device"]) and {"SCLK", "Perf"} <= set(words):
+            header = re.split(r"\s{2,}", line.strip())
         elif header and len(words) >= 6 and re.match(r"\d{1,3}\Z", words[0]):
             raw = {"index": words[0]}
             for heading, name in _CONCISE.items():
@@ -64,7 +69,12 @@ def _concise(text: str) -> tuple[Gpu, ...] | None:
                 "power_w": power[1] if power else "N/A",
             }
             found.append(build_gpu(raw, len(found), "amd"))
-        elif "[Model" in header and found and not found[-1].name and re.match(r"\s+[A-Za-z]", line):
+        elif (
+            any(title.startswith("[Model") for title in header)
+            and found
+            and not found[-1].name
+            and re.match(r"\s+[A-Za-z]", line)
+        ):
             found[-1] = replace(found[-1], name=safe(line.strip()))  # below its card in some releases
     return tuple(found) or None
 
@@ -85,7 +95,7 @@ def _boxed(text: str) -> tuple[Gpu, ...] | None:
                 "temp_c": upper["temp"],
                 "ecc_uncorrected": upper["ecc"],
                 "power_w": upper["power"],
-                "power_limit_w": upper["limit"],
+                "power_limit_w": upper["limit"] or "N/A",
                 "util_pct": second["util"],
                 "fan_pct": second["fan"],
                 "mem_used_mib": second["used"],
@@ -97,15 +107,21 @@ def _boxed(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _monitor(text: str) -> tuple[Gpu, ...] | None:
-    """amd-smi monitor: right-aligned columns at least two blanks apart, units in the cells."""
+    """amd-smi monitor: right-aligned columns at least two blanks apart, units in the cells.
+
+    With ``-w`` a time comes first and every card again: the last sample counts. A card in partitions has a
+    row for each (``XCP``), and only the first tells of the whole card.
+    """
     found: dict[int, Gpu] = {}
     header: list[str] = []
     for line in lines(text):
         parts = re.split(r"\s{2,}", line.strip())
-        if parts[0] == "GPU" and len(parts) > 2:
+        if "GPU" in parts[:2] and len(parts) > 2:
             header = parts
-        elif header and len(parts) == len(header) and re.match(r"\d{1,3}\Z", parts[0]):
+        elif header and len(parts) == len(header) and re.match(r"\d{1,3}\Z", parts[header.index("GPU")]):
             raw: dict[str, str] = {}
+            if "XCP" in header and parts[header.index("XCP")] not in {"0", "N/A"}:
+                continue
             for name, cell in zip(header, parts, strict=True):
                 if name in _MONITOR:
                     raw.setdefault(_MONITOR[name], cell)

@@ -50,6 +50,7 @@ class Pod:
             node_lost, paused, stopped or unknown: what it comes to, where ``phase`` alone misleads.
         reason: the word of the cluster: of the last end in a crash loop, else of the present state.
         exit_code: of the last end, None while none is known.
+        ready: containers that are, of all, as in ``1/2``.
         oom_killed: the runtime says the kernel killed in it for memory.
         scope: ``k8s`` or ``docker``.
     """
@@ -136,8 +137,15 @@ def _kube_pod(name: object, status: dict[str, Any], metadata: dict[str, Any], sp
         exit_code=_number(end.get("exitCode")),
         signal=_number(end.get("signal")) or None,
         oom_killed=any(_end_of(one).get("reason") == "OOMKilled" for one in containers),
+        ready=_ready(containers),
         node=_text(spec.get("nodeName")),
     )
+
+
+def _ready(containers: list[dict[str, Any]]) -> SafeText | None:
+    """``1/2`` as kubectl's table says it; None where no container says whether it is ready."""
+    told = [one["ready"] for one in containers if isinstance(one.get("ready"), bool)]
+    return safe(f"{sum(told)}/{len(containers)}") if told else None
 
 
 def _end_of(container: dict[str, Any]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ _HEADER = re.compile(
     r"File ?system|UUID|Filsystem|Sist\. Arq\.|파일 ?시스템|Fil[es]\S*|Plikow\S*|System plików)\s"
 )
 _ERROR = re.compile(r"(?:\S*/)?df: (?P<what>.+)\Z")
+_NO_MOUNT = "-"  # where ``df --total`` prints its sum
 _QUOTES = "'\"‘’“”`«» "
 _LUSTRE_PART = re.compile(r"\S+\[(?:MDT|OST):\w+\]\s*\Z")
 _BLANKS = " \t\r"
@@ -105,22 +106,25 @@ def read_df(text: str, stderr: str, calls: Sequence[Invocation]) -> FsReport:
     section = -1
     form = _form(calls[0] if calls else None, "")
     pending = ""
-    seen = False
+    seen = unread = False
     for line in lines(text):
         if _HEADER.match(line) and not form.pattern.match(line):
             section += 1
             form = _form(_call_of(calls, section, text), line)
-            pending, seen = "", True
+            pending, seen, unread = "", True, False
             continue
         match = _match(form, line) or (_match(form, f"{pending} {line.strip(_BLANKS)}") if pending else None)
         pending = ""
         if match is not None:
             rows.append(_mount(match, form))
-        elif line and not line[0].isspace() and not _ERROR.match(line):
-            pending = line.strip(_BLANKS)  # a long device name stands on a line of its own
-    report = _gathered(rows)
+        elif line.strip() and not _ERROR.match(line):
+            unread = True
+            if not line[0].isspace():
+                pending = line.strip(_BLANKS)  # a long device name stands on a line of its own
+    report = _gathered([row for row in rows if row.path != _NO_MOUNT])
     problems = mount_problems(f"{stderr}\n{text}")
-    return replace(report, problems=problems, mounts=report.mounts if rows or seen else None)
+    told = bool(rows) or (seen and not unread)
+    return replace(report, problems=problems, mounts=report.mounts if told else None)
 
 
 def _match(form: _Form, line: str) -> re.Match[str] | None:

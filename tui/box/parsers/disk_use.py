@@ -10,7 +10,7 @@ from tui.box.parsers.report import DeletedFile, DeletedReport, DirReport, DirUse
 from tui.box.parsers.sizes import figure, scaled
 from tui.model.text import safe
 
-_DU_ROW = re.compile(r"(?P<size>\d{1,24}(?:[.,]\d)?[KMGTPEZY]?)(?:\t|\s{2,})(?P<path>\S.*)\Z")
+_DU_ROW = re.compile(r" *(?P<size>\d{1,24}(?:[.,]\d)?[KMGTPEZY]?)(?:\t|\s{2,})(?P<path>\S.*)\Z")
 _DU_ERROR = re.compile(r"(?:\S*/)?du: ")
 _TOTALS = frozenset({"total", "总用量", "总计", "insgesamt", "total général", "итого"})
 _LSOF_ROW = re.compile(

@@ -195,6 +195,10 @@ def _option(reading: _Reading, letter: str, value: str) -> None:
         reading.add(Fields(user=check.user(value)))
     elif letter == "e" and reading.program == "rsync":
         _remote_shell(reading, value)
+    elif letter == "I" and reading.program in _SHELLS:
+        option(f"PKCS11Provider={value}", reading.add, reading.ignored.append)
+    elif letter in "OQ" and reading.program == "ssh":
+        raise refuse("The command asks a running ssh or ssh itself, and leads to no machine.")
     else:
         reading.ignored.append(check.no_shell(f"-{letter} {value}"))
 

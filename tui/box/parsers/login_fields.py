@@ -8,6 +8,9 @@ from dataclasses import dataclass, fields
 
 from tui.box.parsers.login_text import refuse
 
+# Gateways that give an interactive shell and nothing else: no exec, scp, sftp or forwards.
+SHELL_ONLY = frozenset({"ssh.runpod.io"})
+
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\Z")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@#-]{0,126}\Z")  # gateways chain user@account@machine
 _PORT = re.compile(r"[0-9]{1,5}\Z")

@@ -46,7 +46,11 @@ class _Page:
     words: list[str] = field(default_factory=list)
 
     def add(self, more: Fields | None) -> None:
-        self.found = union(self.found, more) if more else self.found
+        if more is None:
+            return
+        if more.host and self.found.host and more.host != self.found.host:
+            self.found, more = _past_the_gateway(self.found, more)
+        self.found = union(self.found, more)
 
 
 def read(text: str) -> tuple[Fields, Secret | None]:
@@ -57,6 +61,16 @@ def read(text: str) -> tuple[Fields, Secret | None]:
         _line(page, line)
     _lone_words(page)
     return page.found, page.secret
+
+
+def _past_the_gateway(one: Fields, other: Fields) -> tuple[Fields, Fields]:
+    """Two ways to one machine, as a page shows them: the one past a gateway that runs no commands is left."""
+    gateways = [way for way in (one, other) if (way.host or "").lower() in check.SHELL_ONLY]
+    if len(gateways) != 1:
+        return one, other
+    direct = other if gateways[0] is one else one
+    spelled = check.spelled(gateways[0])
+    return Fields(key=gateways[0].key, ignored=(*gateways[0].ignored, spelled)), direct
 
 
 def _split(text: str) -> list[str]:

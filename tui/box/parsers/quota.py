@@ -63,7 +63,7 @@ def _make(
     soft, hard, files_soft, files_hard = (limit or None for limit in (soft, hard, files_soft, files_hard))
     over = (
         flagged
-        or any(cell.rstrip("]").endswith("*") for cell in (*space, *files))
+        or any(_marked(cell) for cell in (*space, *files))
         or _beyond(used, soft, hard)
         or _beyond(count, files_soft, files_hard)
     )
@@ -77,8 +77,8 @@ def _make(
         files_soft=files_soft,
         files_hard=files_hard,
         over=over,
-        grace=_grace(grace),
-        files_grace=_grace(files_grace),
+        grace=_grace(grace, _marked(space[0])),
+        files_grace=_grace(files_grace, _marked(files[0])),
         fs=safe(fs) if fs else None,
         figures=(safe(_plain(space[0]) or ""), _limit_figure(space[1]), _limit_figure(space[2]))
         if with_unit
@@ -103,8 +103,14 @@ def _beyond(used: int | None, soft: int | None, hard: int | None) -> bool:
     return used is not None and ((hard is not None and used >= hard) or (soft is not None and used > soft))
 
 
-def _grace(text: str) -> SafeText | None:
-    return None if text.strip().lower() in _NO_GRACE else safe(text.strip())
+def _marked(cell: str) -> bool:
+    return cell.rstrip("]").endswith("*")
+
+
+def _grace(text: str, over: bool) -> SafeText | None:
+    """The time left. Where the limit is passed, ``none`` says that there is none left."""
+    word = text.strip()
+    return None if word.lower() in _NO_GRACE and not (over and word == "none") else safe(word)
 
 
 def _spaced(cells: Sequence[str]) -> tuple[list[str], str, list[str], str] | None:

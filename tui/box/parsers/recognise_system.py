@@ -290,7 +290,8 @@ def _slurm(call: Invocation, output: Output) -> SlurmReport:
     if call.tool == "scontrol":
         return replace(slurm_records.read_show(output.stdout), refusal=refusal)
     read = slurm_tables.read_squeue if call.tool == "squeue" else slurm_tables.read_sacct
-    return replace(read(output.stdout, call), refusal=refusal)
+    found = read(output.stdout, call)
+    return replace(found, refusal=refusal or found.refusal)
 
 
 def _pods(output: Output) -> PodReport | None:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from tui.box.parsers.command import Invocation
 from tui.box.parsers.lines import lines
+from tui.box.parsers.report import Refusal
 from tui.box.parsers.slurm import STATES, Job, SlurmReport, job_of, split_steps
+from tui.model.text import SafeText
 
 # squeue -o letters, squeue -O and sacct -o names, and headers, by our names.
 _LETTERS = {
@@ -20,6 +22,7 @@ _TITLES = {
     "REASON": "reason", "NODELIST(REASON)": "place", "REASONLIST": "place", "NODELIST": "nodes",
     "NAME": "name", "JOBNAME": "name", "USER": "user", "USERNAME": "user", "PARTITION": "partition",
     "TIME": "time", "TIMEUSED": "time", "ELAPSED": "time", "TIMELIMIT": "limit", "TIME_LIMIT": "limit",
+    "TIME_LIMI": "limit",
     "EXITCODE": "exit", "COMMENT": "comment", "WORKDIR": "workdir", "WORK_DIR": "workdir",
     "RESTARTCNT": "restarts", "RESTARTS": "restarts", "STDOUT": "stdout",
 }  # fmt: skip
@@ -30,6 +33,10 @@ _FORMS = {
 }  # fmt: skip
 _FREE = frozenset({"name", "reason", "place", "comment", "nodes", "workdir", "stdout"})
 _LONGEST_FIELD = 100  # lines; a comment or an administrator's note
+_MOST_ABOVE = 20  # lines above a header: the date of ``squeue -l``, the notice of a wrapper
+_UNREADABLE = SlurmReport(
+    refusal=Refusal("unreadable", SafeText("the rows are in no known form"), answered=False)
+)
 _ROW_START = re.compile(r"\s*\d+(?:_(?:\d+|\[[^\]]*\]))?(?:\+\d+)?(?:\.[\w+]+)?\s*\Z")
 _SQUEUE = ("id", "partition", "name", "user", "state", "time", "number", "place")
 _SACCT = ("id", "name", "partition", "skip", "number", "state", "exit")
@@ -77,14 +84,14 @@ def _named(titles: Sequence[str]) -> tuple[str, ...]:
 
 
 def _header(text: str, separator: str | None = None) -> tuple[str, ...] | None:
-    line = next((line for line in lines(text) if line.strip()), "")
-    titles = [title.strip().upper() for title in (line.split(separator) if separator else line.split())]
-    if not {"JOBID", "JOBIDRAW", "JOBARRAYID", "ARRAY_JOB_ID", "STATE", "ST"} & set(titles):
-        return None
-    columns = tuple(
-        "number" if title in {"NODES", "CPUS"} else _TITLES.get(title, "skip") for title in titles
-    )
-    return columns[:-1] if separator and titles[-1] == "" else columns
+    for line in lines(text)[:_MOST_ABOVE]:
+        titles = [title.strip().upper() for title in (line.split(separator) if separator else line.split())]
+        if {"JOBID", "JOBIDRAW", "JOBARRAYID", "ARRAY_JOB_ID", "STATE", "ST"} & set(titles):
+            columns = tuple(
+                "number" if title in {"NODES", "CPUS"} else _TITLES.get(title, "skip") for title in titles
+            )
+            return columns[:-1] if separator and titles[-1] == "" else columns
+    return None
 
 
 def _by_separator(text: str, columns: Sequence[str], separator: str) -> SlurmReport:
@@ -158,7 +165,15 @@ def _by_pattern(text: str, columns: Sequence[str]) -> SlurmReport:
         job = job_of(match.groupdict(), number) if match else None
         if job:
             rows.append(job)
-    return split_steps(rows)
+    return split_steps(rows) if rows or not _holds_rows(text) else _loose(text)
+
+
+def _holds_rows(text: str) -> bool:
+    """Whether some line may be a job: one that begins with a number, or any where no header tells of rows."""
+    told = [line for line in lines(text) if line.strip()]
+    return bool(told) and (
+        _header(text) is None or any(re.match(r"\s*\d+(?:_\S+)?\s", line) for line in told)
+    )
 
 
 def _loose(text: str) -> SlurmReport:
@@ -173,4 +188,4 @@ def _loose(text: str) -> SlurmReport:
         job = job_of(match.groupdict(), number) if match else None
         if job:
             rows.append(job)
-    return split_steps(rows)
+    return split_steps(rows) if rows or not _holds_rows(text) else _UNREADABLE
