@@ -47,17 +47,11 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 async def _relaunch(args: argparse.Namespace) -> int:
     from tui.verbs.ending import changing
-    from tui.workers.lock import WatchLock
+    from tui.workers.lock import starting
 
     where = changing(args)
-    lock = WatchLock(where.locks / f"relaunch-{args.name.replace('/', '_')}.lock")
-    holder = lock.claim()  # two at once would both find the old one dead, and start it twice
-    if holder is not None:
-        raise Failure(f"{holder} relaunches {safe(args.name, 100)}.", means="Nothing was started here.")
-    try:
+    with starting(where, args.name):  # two at once would both find the old one dead, and start it twice
         return await _alone(args, where)
-    finally:
-        lock.release()
 
 
 async def _alone(args: argparse.Namespace, where: Paths) -> int:

@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
@@ -37,9 +38,10 @@ async def _resume(args: argparse.Namespace) -> int:
     from tui.runs.resume import resume
     from tui.verbs.line import line_to
 
-    page, instance, where = _known(args)
-    async with line_to(instance, where) as dial:
-        answer = await resume(dial, page, told=lambda line: _say(args, line))
+    with _alone(args):
+        page, instance, where = _known(args)
+        async with line_to(instance, where) as dial:
+            answer = await resume(dial, page, told=lambda line: _say(args, line))
     if answer.started is not None:
         _watch_again(where, page, answer.truth.start)
     if args.json:
@@ -54,14 +56,15 @@ async def _drill(args: argparse.Namespace) -> int:
     from tui.runs.drill import drill, where_it_is
     from tui.verbs.line import line_to
 
-    page, instance, where = _known(args)
     require_terminal()
-    async with line_to(instance, where) as dial:
-        truth, before = await where_it_is(await dial(), page)
-        if not await _consents(args, page, before):
-            print("Nothing was done.")
-            return Exit.ATTENTION
-        done = await drill(dial, page, truth, before, told=lambda line: _say(args, line))
+    with _alone(args):
+        page, instance, where = _known(args)
+        async with line_to(instance, where) as dial:
+            truth, before = await where_it_is(await dial(), page)
+            if not await _consents(args, page, before):
+                print("Nothing was done.")
+                return Exit.ATTENTION
+            done = await drill(dial, page, truth, before, told=lambda line: _say(args, line))
     if done.answer.started is not None:
         _watch_again(where, page, done.answer.truth.start)
     if args.json:
@@ -105,6 +108,14 @@ def _words(reading: Reading) -> str:
     loss = "" if reading.loss is None else f", loss {reading.loss:.4g}"
     rate = "" if reading.rate is None else f", lr {reading.rate:.3g}"
     return safe(f"{reading.unit or 'step'} {'?' if reading.step is None else reading.step}{loss}{rate}")
+
+
+def _alone(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Nobody else starts the run. Its page is read inside: a relaunch moves it until then. Raises Failure."""
+    from tui.verbs.ending import changing
+    from tui.workers.lock import starting
+
+    return starting(changing(args), args.name)
 
 
 def _known(args: argparse.Namespace) -> tuple[Page, Instance, Paths]:

@@ -1,4 +1,4 @@
-"""Exactly one watcher per run on this computer, held by an flock that the kernel drops with the process."""
+"""Exactly one watcher per run on this computer, and one starter: by flocks, which end with their process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.fleet.paths import Paths
+from tui.model.failure import Failure
 from tui.model.text import SafeText, safe
 
 
@@ -55,6 +58,37 @@ class WatchLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+@contextlib.contextmanager
+def starting(where: Paths, run: str) -> Iterator[None]:
+    """Be the only one on this computer that starts a run, here or elsewhere, for the length of the block.
+
+    Two on one box end in one attempt by themselves; on two boxes only this keeps them apart.
+
+    Raises:
+        Failure: another one starts it, or nothing can be locked.
+    """
+    lock = WatchLock(where.locks / "start" / f"{run.replace('/', '_')}.lock")
+    try:
+        holder = lock.claim()
+    except OSError as error:
+        raise Failure(
+            f"Whether somebody starts {safe(run, 100)} cannot be told ({error.strerror}).",
+            means="Nothing was started.",
+            do=f"Look at {where.locks}.",
+        ) from None
+    if holder is not None:
+        raise Failure(
+            f"{safe(run, 100)} is being started by {holder}.",
+            means="Nothing was started here.",
+            do="Wait for its answer; the same command looks first.",
+            code="being-started",
+        )
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _holder(raw: bytes) -> SafeText:
