@@ -38,7 +38,7 @@ def client_key() -> asyncssh.SSHKey:
 @asynccontextmanager
 async def serving(home: Path, key: asyncssh.SSHKey) -> AsyncIterator[BoxServer]:
     home.mkdir(exist_ok=True)
-    server = BoxServer("box", home, key, {MARKER: str(home)})
+    server = BoxServer("box", home, home / "tmux", key, {MARKER: str(home)})
     await server.start()
     try:
         yield server

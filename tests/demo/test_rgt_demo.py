@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,10 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.real import need
 from tests.rig.tmux import tmux
+from tui.cli import main
 from tui.demo.fleet import DemoFleet, embedded_fleet
 from tui.demo.host import MARKER
+from tui.demo.job_file import write_job
 from tui.fleet import settings
+from tui.runs.job_file import read_job
+from tui.workers.job_files import looks_like_a_job
 
 RGT = [sys.executable, "-m", "tui.cli"]
 BOXES = ("steady-a100", "inodes-4090", "flaky-h100", "done-a10", "done-l4")
@@ -122,3 +128,32 @@ def test_speeds_out_of_bounds_are_refused_in_a_line(speed: str, temp: Path) -> N
     assert done.returncode == 2
     assert "--speed" in done.stderr.splitlines()[-1]
     assert list(temp.iterdir()) == []
+
+
+def test_its_job_is_launched_by_name_trains_on_the_boxs_own_disk_and_ends_with_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    need("tmux")
+    with embedded_fleet(seed=3, speed=10) as fleet:
+        root = fleet.home.parent
+        for name, value in fleet.environment.items():
+            monkeypatch.setenv(name, value)
+        assert main(["launch", "spiral", "--on", "steady-a100", "--json"]) == 0, capsys.readouterr()
+        told = json.loads(capsys.readouterr().out)
+        run = Path(told["folder"])
+        assert told["kind"] == "first-step"
+        assert run.is_relative_to(root / "boxes" / "steady-a100" / "data")
+        assert told["run"] in {run.name for run in settings.load(fleet.home / "config" / "fleet.toml").runs}
+        assert (root / "tmux0").is_dir()
+        wait_until(lambda: any(run.glob("ckpt-*")), lambda: (run / "train.log").read_text(), 60)
+        assert any(run.name in words for words in alive(root))
+    assert alive(root) == []
+    assert not root.exists()
+
+
+def test_its_job_file_says_what_it_takes(tmp_path: Path) -> None:
+    job = read_job(write_job(tmp_path, 2.0))
+    assert (job.name, job.finish, job.resources.gpu.count) == ("spiral", "metrics.json", 0)
+    assert job.run is not None
+    assert job.run[-1] == "0.125"
+    assert looks_like_a_job(tmp_path / "jobs" / "spiral" / "job.toml")

@@ -57,6 +57,7 @@ account = "work"
 password_env = "BOX_PW"
 host_key = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"
 mounts = ["/workspace"]
+data_dir = "/mnt/nvme"
 price_per_hour = 2
 currency = "USD"
 rented_at = 2026-11-29T10:00:00+08:00
@@ -86,6 +87,7 @@ progress_regex = 'it (?P<done>\\d+)'
         "203.0.113.9", 12873, "root", "~/.ssh/id_ed25519", ("me@gate:2222", "inner")
     )
     assert box.price_per_hour == 2.0
+    assert (box.data_dir, me.data_dir) == ("/mnt/nvme", None)
     assert box.rented_at == 1795917600.0
     assert me.endpoint is None and me.price_per_hour is None
     assert result.runs[0].box == "h100" and result.runs[0].pid == 4121

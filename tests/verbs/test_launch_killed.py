@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,13 +118,26 @@ def test_killed_at_any_moment_it_runs_once(
 
 @pytest.mark.slow
 def test_job_double_two_launches_of_one_run_at_the_same_time_start_it_once(
-    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+    where: Paths, box: Sshd, job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """JOB-DOUBLE: two operators' terminals, one command, one moment."""
+    """JOB-DOUBLE: two computers and two terminals of each, one command, one moment.
+
+    On one computer one starts it, and one that came too soon says so; between computers the box decides.
+    """
+    homes = [where.config.parent, tmp_path / "another computer"]
+    shutil.copytree(where.config, homes[1] / where.config.name)
     words = [sys.executable, "-m", "tui.cli", "launch", str(job), "--on", "box-1", "--json"]
-    both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
-    for process in both:
-        out, err = process.communicate(timeout=90)
-        assert process.returncode == 0, err.decode()[-2000:]
-        assert json.loads(out)["kind"] == "first-step"
+    for_each = [[_started(words, home) for _ in range(2)] for home in homes]
+    for of_one in for_each:
+        ends = [(process.communicate(timeout=90), process.returncode) for process in of_one]
+        told = [json.loads(out)["kind"] for (out, _), code in ends if code == 0]
+        assert told, ends
+        assert set(told) == {"first-step"}
+        assert all(b"is being started by rgt" in err for (_, err), code in ends if code)
     is_one_and_whole(where, box, job, capsys)
+
+
+def _started(words: list[str], home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "RGT_HOME": str(home)}
+    )

@@ -17,7 +17,7 @@ from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.paths import Paths
 from tui.runs.book import book
-from tui.workers.lock import WatchLock
+from tui.workers.lock import starting
 
 __all__ = ["box", "where"]
 
@@ -121,11 +121,12 @@ def test_a_launch_elsewhere_and_a_relaunch_beside_another_start_nothing(
     assert main(["launch", str(tmp_path / "code" / "job.toml"), "--on", "box-2"]) == 1
     assert "was launched on box-1" in capsys.readouterr().err
     end(box, run)
-    lock = WatchLock(where.locks / f"relaunch-{run.name}.lock")
-    assert lock.claim() is None
-    assert main(["relaunch", run.name, "--on", "box-2", "--from-scratch"]) == 1
-    assert "Nothing was started here" in capsys.readouterr().err
-    lock.release()
+    job = str(tmp_path / "code" / "job.toml")
+    with starting(where, run.name):
+        for words in (["relaunch", run.name, "--on", "box-2", "--from-scratch"], ["resume", run.name],
+                      ["launch", job, "--on", "box-1"]):  # fmt: skip
+            assert main(words) == 1
+            assert f"{run.name} is being started by rgt with pid" in capsys.readouterr().err
     assert not (other.home / "rgt/p/active").exists()
 
 

@@ -30,7 +30,7 @@ from tui.model.instance import Instance
 from tui.model.launch import LaunchView
 from tui.workers.box import BoxTransport
 from tui.workers.handbook import handbook_of
-from tui.workers.job_files import described, job_files, near, needs
+from tui.workers.job_files import described, job_files, job_named, near, needs
 from tui.workers.launch import GOOD_S, Launching
 from tui.workers.local_box import LocalBox
 from tui.workers.run_views import RunViews
@@ -239,6 +239,11 @@ async def test_a_box_that_lets_nobody_in_is_told_and_tried_again(desk: Desk) -> 
     assert (await desk.until(lambda v: v.stage == "plan")).problem == ""
     await desk.launching.handle(BackLaunch("box"))
     assert (desk.view.stage, desk.view.proposed, desk.view.consent) == ("box", "here", "")
+    desk.dial = refuse
+    await desk.launching.handle(ChooseBox("here"))
+    await desk.until(lambda v: bool(v.problem))
+    await desk.launching.handle(BackLaunch("box"))
+    assert desk.view.problem == ""
 
 
 async def test_a_run_that_was_not_launched_here_has_what_is_known_of_it(desk: Desk) -> None:
@@ -275,6 +280,13 @@ def test_job_files_near_by_are_those_that_say_so(tmp_path: Path) -> None:
     assert [str(p.relative_to(folder)) for p in near(folder)] == ["job.toml", "a/sweep.toml", "a/b/deep.toml"]
     told = {one.title: one for one in job_files(where, folder)}
     assert not told["job.toml"].fits  # type: ignore[index]
+    (where.jobs / "own").mkdir(parents=True)
+    (where.jobs / "own" / "job.toml").write_text(JOB)
+    assert [one.title for one in job_files(where, folder)][:2] == ["jobs/own/job.toml", "job.toml"]
+    assert job_named("own", where, folder) == where.jobs / "own" / "job.toml"
+    assert job_named("a/sweep.toml", where, folder) == folder / "a" / "sweep.toml"
+    (folder / "own").write_text(JOB)
+    assert job_named("own", where, folder) == folder / "own"
     assert "3 cells" in told["a/sweep.toml"].note  # type: ignore[index]
 
 

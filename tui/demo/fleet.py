@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.demo.boxes import PROVIDER, ROOM
+from tui.demo.job_file import write_job
 from tui.demo.worn_disk import NAME
 from tui.model.failure import Failure
 
@@ -74,7 +75,9 @@ def embedded_fleet(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
     )
     try:
-        yield _write_home(root, _first_line(host, root))
+        fleet = _write_home(root, _first_line(host, root))
+        write_job(fleet.home / "config", speed)
+        yield fleet
     finally:
         assert host.stdin is not None
         host.stdin.close()
@@ -129,6 +132,7 @@ def _write_home(root: Path, described: list[dict[str, Any]]) -> DemoFleet:
             "key": str(key),
             "host_key": box["host_key"],
             "mounts": [box["data"]],
+            "data_dir": box["data"],
             "price_per_hour": box["price"],
             "currency": box["currency"],
             "rented_at": rented,

@@ -54,9 +54,10 @@ class Host:
         """Serve until stdin closes."""
         key = self._make_key()
         self._worn_disk.make()
-        for box in self._boxes:
+        for number, box in enumerate(self._boxes):
             box.furnish()
-            server = BoxServer(box.plan.name, box.home, key, {MARKER: str(self.root)})
+            sockets = self.root / f"tmux{number}"
+            server = BoxServer(box.plan.name, box.home, sockets, key, {MARKER: str(self.root)})
             await server.start()
             self._servers[box.plan.name] = server
             box.start_job(server.environment)

@@ -28,12 +28,14 @@ class BoxServer:
 
     Args:
         home: the box's own directory: login directory, ``$HOME``.
+        sockets: folder of its tmux server; a short path, since one of a socket has 104 bytes at most.
         client_key: the only public key admitted.
         marker: environment of every process started here, so that none is left behind.
     """
 
     name: str
     home: Path
+    sockets: Path
     client_key: asyncssh.SSHKey
     marker: dict[str, str]
     host_key: asyncssh.SSHKey = field(default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519"))
@@ -47,10 +49,12 @@ class BoxServer:
     def environment(self) -> dict[str, str]:
         """What a login on this box sees. Nothing of the operator's environment leaks in but PATH."""
         path = f"{self.home / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}"
-        return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", "USER": "demo", **self.marker}
+        own = {"HOME": str(self.home), "TMUX_TMPDIR": str(self.sockets)}  # its tmux is not the operator's
+        return {**own, "PATH": path, "LANG": "C.UTF-8", "USER": "demo", **self.marker}
 
     async def start(self) -> None:
         """Listen on a free loopback port, the same one after a stop."""
+        self.sockets.mkdir(exist_ok=True)  # tmux takes the operator's own folder where this one is missing
         self._acceptor = await asyncssh.listen(
             "127.0.0.1",
             self.port,

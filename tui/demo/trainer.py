@@ -267,7 +267,7 @@ def prune(out: Path, suffix: str, keep: int = 5) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--out", default=os.environ.get("RGT_RUN", "."))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--lr", type=float, default=3e-3)

@@ -55,6 +55,7 @@ class InstanceEntry(Entry):
     password_env: Annotated[str, AfterValidator(rules.variable)] | None = None
     host_key: Annotated[str, AfterValidator(rules.fingerprint)] | None = None
     mounts: list[Annotated[str, AfterValidator(rules.mount)]] = Field(default_factory=list, max_length=32)
+    data_dir: Annotated[str, AfterValidator(rules.mount)] | None = None
     price_per_hour: Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)] | None = None
     currency: Annotated[str, AfterValidator(rules.currency)] = "USD"
     rented_at: Moment | None = None
@@ -111,6 +112,7 @@ class InstanceEntry(Entry):
             ends_at=_epoch(self.ends_at) if self.ends_at else None,
             simulated=tuple(self.simulated),
             via=via,
+            data_dir=self.data_dir,
         )
 
 

@@ -31,6 +31,11 @@ class Paths:
         return self.config / "profiles"
 
     @property
+    def jobs(self) -> Path:
+        """Job files that are offered wherever `rgt` is started, each in a folder with its code."""
+        return self.config / "jobs"
+
+    @property
     def gotchas(self) -> Path:
         """The operator's own incident files."""
         return self.config / "gotchas"

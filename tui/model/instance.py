@@ -38,6 +38,7 @@ class Instance:
         password_env: name of the environment variable that holds the password; never the password.
         host_key: the pinned fingerprint (``SHA256:...``), None until the first connection recorded one.
         mounts: paths whose filesystems are always shown, besides those of the watched runs.
+        data_dir: where runs lie, in place of its platform's data disk.
         price_per_hour: None when not known; shown as ``?``, never as 0.
         rented_at, ends_at: seconds since the epoch; when the meter started, when the contract ends.
         account: whose it is, in the provider's own words.
@@ -61,6 +62,7 @@ class Instance:
     simulated: tuple[str, ...] = ()
     asked_as: str | None = None
     via: Via | None = None
+    data_dir: str | None = None
 
     @property
     def here(self) -> bool:

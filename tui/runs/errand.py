@@ -188,7 +188,7 @@ def errand(
 
     Args:
         name: of the run; by default made of the job and its code.
-        folder: of all projects on the box, in place of the platform's data disk.
+        folder: of all projects on the box, in place of its data disk.
 
     Raises:
         Failure: file, code or name cannot be used.
@@ -203,7 +203,7 @@ def errand(
             code="inside-a-job",
         )
     tree = read_tree((file.parent / job.code.path).resolve(), job.code.exclude)
-    values = _values(facts)
+    values = _values(facts) | ({"DATA_DIR": instance.data_dir} if instance.data_dir else {})
     run_id = name or _run_id(job, tree, cell or {})
     if not _NAME.match(run_id):
         raise Failure(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
+from tui.verbs.job_word import job_word
 
 if TYPE_CHECKING:
     from tui.fleet.paths import Paths
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both verbs to the command line."""
     queue = sub.add_parser("queue", help="run every cell of a job's matrix, split over boxes")
-    queue.add_argument("file", metavar="JOB", help="a job.toml with a [matrix]")
+    queue.add_argument("file", type=job_word, metavar="JOB", help="a job.toml with a [matrix]")
     queue.add_argument("--on", required=True, metavar="BOX[,BOX]", help="boxes of the fleet")
     queue.add_argument(
         "--shared", metavar="FOLDER", help="one all boxes see: who is free takes the next cell"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
+from tui.verbs.job_word import job_word
 
 if TYPE_CHECKING:
     from tui.fleet.paths import Paths
@@ -28,18 +30,20 @@ _SMOKE_S = 600.0
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verbs to the command line."""
     job = sub.add_parser("job", help="check a job file; --schema prints the schema of all of them")
-    job.add_argument("file", nargs="?", metavar="JOB", help="a job.toml")
+    job.add_argument("file", nargs="?", type=job_word, metavar="JOB", help="a job.toml")
     job.add_argument("--schema", action="store_true", help="print the JSON schema of a job file")
     job.add_argument("--json", action="store_true", help="print JSON")
     job.set_defaults(run=_job)
     smoke = sub.add_parser("smoke", help="run a job's smoke command on this computer, without a GPU")
-    smoke.add_argument("file", metavar="JOB", help="a job.toml with a smoke command")
+    smoke.add_argument("file", type=job_word, metavar="JOB", help="a job.toml with a smoke command")
     smoke.add_argument("--timeout", type=float, default=_SMOKE_S, metavar="S", help="seconds at most")
     smoke.set_defaults(run=_smoke)
     push = sub.add_parser("push", help="bring a job's code to a box; only what it has not got")
     launch = sub.add_parser("launch", help="start a job on a box, detached, and say what came of it")
     for verb in (push, launch):
-        verb.add_argument("file", metavar="JOB", help="a job.toml")
+        verb.add_argument(
+            "file", type=job_word, metavar="JOB", help="a job.toml, or the name of one of your own"
+        )
         verb.add_argument("--on", required=True, metavar="BOX", help="a box of the fleet")
         verb.add_argument("--id", metavar="NAME", help="the run's name; else made of job and code")
         verb.add_argument("--dir", metavar="FOLDER", help="on the box, in place of its data disk")
@@ -133,18 +137,23 @@ async def _launch(args: argparse.Namespace) -> int:
     from tui.runs.errand import secrets_of
     from tui.verbs.line import line_to
     from tui.workers.launch_once import begin, look_around, look_first, plan_lines
+    from tui.workers.lock import starting
 
     task, where = _worked_out(args)
     secrets = secrets_of(task.job)
-    async with line_to(task.instance, where) as line:
-        looked = await look_first(task, await line())
-        looked = await look_around(line, looked, Path(args.file).parent, hashed=args.sums)
-        _say(args, [safe(f"launch {task.run_id} on {task.instance.name}")])
-        _say(args, (f"  {title:<8} {text}" for title, text in plan_lines(looked.task)))
-        _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in looked.checks))
-        if args.dry_run or looked.stopped:
-            return _only_told(args, looked)
-        answer = await begin(line, looked, Path(args.file), where, secrets, lambda text: _say(args, [text]))
+    alone = contextlib.nullcontext() if args.dry_run else starting(where, task.run_id)
+    with alone:
+        async with line_to(task.instance, where) as line:
+            looked = await look_first(task, await line())
+            looked = await look_around(line, looked, Path(args.file).parent, hashed=args.sums)
+            _say(args, [safe(f"launch {task.run_id} on {task.instance.name}")])
+            _say(args, (f"  {title:<8} {text}" for title, text in plan_lines(looked.task)))
+            _say(args, (f"  {one.verdict:<8} {one.name}: {one.said}" for one in looked.checks))
+            if args.dry_run or looked.stopped:
+                return _only_told(args, looked)
+            answer = await begin(
+                line, looked, Path(args.file), where, secrets, lambda text: _say(args, [text])
+            )
     return _tell(args, looked.task, answer)
 
 

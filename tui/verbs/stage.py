@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
+from tui.verbs.job_word import job_word
 
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     stage = sub.add_parser("stage", help="bring a job's missing inputs to a box, from mirror or here")
-    stage.add_argument("file", metavar="JOB", help="a job.toml with inputs")
+    stage.add_argument("file", type=job_word, metavar="JOB", help="a job.toml with inputs")
     stage.add_argument("--on", required=True, metavar="BOX", help="a box of the fleet")
     stage.add_argument("--dry-run", action="store_true", help="what would come from where, nothing else")
     stage.add_argument("--json", action="store_true", help="print JSON")

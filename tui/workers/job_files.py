@@ -1,11 +1,11 @@
-"""Job files that can be launched: those that were launched before, and those near the working directory."""
+"""Job files that can be launched: those launched before, one's own, and those near the working directory."""
 
 from __future__ import annotations
 
 import os
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +29,21 @@ _SKIPPED = frozenset(("node_modules", "__pycache__", "site-packages", "wandb", "
 
 
 def job_files(where: Paths, folder: Path) -> tuple[JobFile, ...]:
-    """What can be chosen: launched ones first, the newest at the top, then what lies near `folder`."""
+    """What can be chosen: launched ones first, the newest at the top, then one's own, then those near by."""
     earlier = list(_earlier(where))
-    found = {path.resolve(): path for path in near(folder)}
+    found = {path.resolve(): path for path in (*near(where.jobs), *near(folder))}
     for path in earlier:
         found.pop(path, None)
-    told = [replace(told_of(path, folder), earlier=True) for path in earlier]
-    return (*told, *(told_of(path, folder) for path in list(found.values())[:MOST]))
+    bases = ((where.config, ""), (folder, ""), (Path.home(), "~/"))
+    told = [replace(told_of(path, bases), earlier=True) for path in earlier]
+    return (*told, *(told_of(path, bases) for path in list(found.values())[:MOST]))
+
+
+def job_named(text: str, where: Paths, folder: Path) -> Path:
+    """The file that a word means: a path from `folder`, else one of one's own jobs by its name."""
+    path = folder / Path(text).expanduser()
+    own = where.jobs / text / "job.toml"
+    return own if "/" not in text and not path.is_file() and own.is_file() else path
 
 
 def near(folder: Path) -> Iterator[Path]:
@@ -65,9 +73,9 @@ def looks_like_a_job(path: Path) -> bool:
     return "name" in data and isinstance(data.get("project"), str) and ("run" in data or "stages" in data)
 
 
-def told_of(path: Path, folder: Path) -> JobFile:
+def told_of(path: Path, bases: Sequence[tuple[Path, str]]) -> JobFile:
     """A file as a choice; what is wrong with it stands beside it."""
-    title = safe(_short(path, folder), 200)
+    title = safe(_short(path, bases), 200)
     try:
         return JobFile(str(path), title, safe(described(read_job(path)), 200))
     except Failure as failure:
@@ -109,8 +117,8 @@ def _earlier(where: Paths) -> Iterator[Path]:
     return (path for name in seen if (path := Path(name)).is_file())
 
 
-def _short(path: Path, folder: Path) -> str:
-    for base, sign in ((folder, ""), (Path.home(), "~/")):
+def _short(path: Path, bases: Sequence[tuple[Path, str]]) -> str:
+    for base, sign in bases:
         if path.is_relative_to(base):
             return f"{sign}{path.relative_to(base)}"
     return str(path)

@@ -35,9 +35,10 @@ from tui.runs.errand import Errand, secrets_of
 from tui.runs.job_file import read_job
 from tui.runs.launch import Answer
 from tui.workers.box import Dial
-from tui.workers.job_files import described, job_files, needs
+from tui.workers.job_files import described, job_files, job_named, needs
 from tui.workers.launch_once import Looked, begin, look_around, look_first, plan_id, plan_lines, worked_out
 from tui.workers.line import line_of
+from tui.workers.lock import starting
 
 CHECK_S = 240.0
 GOOD_S = 600.0
@@ -146,7 +147,7 @@ class Launching:
             await self._choose(file)
 
     async def _choose(self, path: str) -> None:
-        file = self._folder / Path(path.strip()).expanduser()  # noqa: ASYNC240 - asks no disk
+        file = await asyncio.to_thread(job_named, path.strip(), self._where, self._folder)
         job = await asyncio.to_thread(read_job, file)
         self._file = file
         self._take_in(job, file)
@@ -176,7 +177,8 @@ class Launching:
         if stage not in ("job", "box") or STAGES.index(stage) >= STAGES.index(self._view.stage):
             raise Failure("Nothing is to be chosen there.")
         await self._cancel()
-        await self._forget(stage=stage, box="", proposed=self._view.box or self._view.proposed)
+        here = self._view.box or self._view.proposed
+        await self._forget(stage=stage, box="", proposed=here, problem=SafeText(""))
         if stage == "job":
             self._file = None
             self._view = replace(self._view, job=SafeText(""), needs=SafeText(""), platforms=())
@@ -244,8 +246,9 @@ class Launching:
 
     async def _launch(self, looked: Looked) -> None:
         assert self._file is not None
-        async with line_of(looked.task.instance, self._dial) as line:
-            answer = await begin(line, looked, self._file, self._where, self._secrets, self._tell)
+        with starting(self._where, looked.task.run_id):
+            async with line_of(looked.task.instance, self._dial) as line:
+                answer = await begin(line, looked, self._file, self._where, self._secrets, self._tell)
         self._view = replace(self._view, answer=_answer(answer))
         await self._reload()
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tui.box.probe.loop import ProbeLate
 from tui.box.transport import Transport
 from tui.custody.errand import JOB
 from tui.custody.machine import known_victim
@@ -18,8 +19,9 @@ from tui.custody.statement import Receipt, Subject, about
 from tui.fleet import profiles, settings
 from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths, shipped
-from tui.model.failure import Failure
+from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
+from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText, amount, safe
 from tui.runs.book import book
 from tui.runs.boot_hook import install
@@ -35,6 +37,8 @@ from tui.runs.push import Pushed, make_copy, push
 from tui.workers.line import Line
 from tui.workers.once import take
 from tui.workers.pace import pace_of
+
+_LOOKS = 3
 
 Told = Callable[[SafeText], None]
 
@@ -78,12 +82,28 @@ async def look_first(task: Errand, box: Transport) -> Looked:
     facts = await ask_box(box, task.run, task.inputs())
     if task.scheduled:
         return await _look_at_cluster(task, box, facts)
-    telemetry = await take(box, task.instance.mounts, (), time.time)
+    telemetry = await _seen(box, task.instance)
     torch = await ask_torch(box, task.python) if task.job.resources.gpu.count else None
     host = telemetry.host.value
     home = str(host.home) if host and host.home else "/root"
     found = tuple(checks(task.job, facts, telemetry, torch))
     return Looked(task.at(facts.run), found, home, facts.taken is not None)
+
+
+async def _seen(box: Transport, instance: Instance) -> Telemetry:
+    """A look at hardware and neighbours. A busy box gets a second one; without any, nothing is started."""
+    for _ in range(_LOOKS):
+        try:
+            return await take(box, instance.mounts, (), time.time)
+        except ProbeLate as late:
+            failed = late
+    raise Failure(
+        f"{failed.what[:-1]}, {_LOOKS} times.",
+        means="Who uses its cards is not known; nothing was started.",
+        do="It is very busy: try again, or see rgt triage.",
+        exit=Exit.UNREACHABLE,
+        code="probe-late",
+    )
 
 
 async def _look_at_cluster(task: Errand, box: Transport, facts: BoxFacts) -> Looked:
@@ -147,7 +167,8 @@ async def bring(box: Transport, task: Errand, told: Told) -> Pushed:
         if one.made_lf:
             told(safe(f"code: {one.path} has Windows line ends; it travels with LF", 300))
     done = await push(box, task.tree, task.store)
-    told(safe(f"code: {done.sent} of {done.files} files sent, {amount(done.bytes)}; the rest was there"))
+    rest = "; the rest was there" if done.sent < done.files else ""
+    told(safe(f"code: {done.sent} of {done.files} files sent, {amount(done.bytes)}{rest}"))
     return done
 
 
