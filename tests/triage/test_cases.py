@@ -47,3 +47,14 @@ def test_evidence_points_at_a_line_that_says_it() -> None:
                     assert 1 <= one.line <= len(lines), case.name
                     told = one.text.split()
                     assert not told or told[-1] in lines[one.line - 1], (case.name, one)
+
+
+def test_a_line_of_source_that_a_traceback_shows_is_no_evidence() -> None:
+    text = (
+        '  File "/opt/optimizer.py", line 115, in load_state_dict\n'
+        '    raise ValueError("loaded state dict contains a parameter group "\n'
+        "ValueError: loaded state dict contains a parameter group that doesn't match the size of the other\n"
+    )
+    found = reading.judged(Case("+", "ckpt_mismatch", "", text.rstrip("\n").split("\n")))
+    assert reading.first(found) == "ckpt_mismatch"
+    assert [one.line for one in found.incidents[0].evidence] == [3]

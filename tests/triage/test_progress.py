@@ -74,6 +74,14 @@ def read(text: str) -> Progress | None:
          "ppl=6654.8", "epoch", 1, None, 13.1, None),
         ("| epoch 028 | loss 3.976 | nll_loss 2.204 | num_updates 9165 | lr 0.00033",
          "step", 9165, None, 3.976, None),
+        # timm, ESPnet
+        ("Train: 12 [ 350/1251 ( 28%)]  Loss: 4.212 (4.30)  Time: 0.412s, 2485.31/s",
+         "epoch", 12, None, 4.212, None),
+        ("[gpu01:0/2] 2024-02-11 11:11:11,001 (trainer:754) INFO: 3epoch:train:501-600batch: "
+         "loss_ctc=88.1, loss=55.301", "epoch", 3, None, 55.301, None),
+        # NeMo
+        ("Training epoch 0, iteration 119/999 | lr: 2.9e-05 | reduced_train_loss: 1.203",
+         "epoch", 0, None, 1.203, None),
         # Megatron, DeepSpeed
         (" iteration     5427/  250000 | consumed samples: 43416 | lm loss: 6.912233E+00 | loss scale: 1.0",
          "step", 5427, 250000, 6.912233, None),
@@ -129,6 +137,11 @@ def test_what_is_no_progress(text: str) -> None:
     [
         "`Trainer.fit` stopped: `max_epochs=10` reached.",
         "{'train_runtime': 5123.4411, 'train_samples_per_second': 31.2, 'train_loss': 0.3, 'epoch': 3.0}",
+        "{'train_runtime': 5402.1, 'train_loss': 0.912, 'epoch': 3.0}\n***** train metrics *****\n"
+        "  epoch                    =        3.0\n  train_loss               =      0.912\n"
+        "  train_runtime            = 1:30:02.11\n  train_samples_per_second =       23.7",
+        "Monitored metric val_loss did not improve in the last 5 records. Signaling Trainer to stop.",
+        "Stopping threshold reached: val_acc = 0.91 > 0.9. Signaling Trainer to stop.",
         "100 epochs completed in 1.234 hours.",
         "[11/02 03:14:15 d2.engine.hooks]: Total training time: 5:50:00 (0:08:11 on hooks)",
         "Epoch 50/50\n1563/1563 [==============================] - 9s 5ms/step - loss: 0.21 - val_loss: 0.3\n"

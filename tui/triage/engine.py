@@ -126,7 +126,7 @@ def _matches(rules: Rules, ready: Ready, view: View) -> Iterator[Hit]:
             match = pattern.find(one)
             if match is None:
                 continue
-            if not view.quoted(index, match.start()):
+            if not view.quoted(index, match.start()) and not view.source_line(index):
                 yield Hit(index, facts=_facts(match.groupdict(), one.rank) | _told_near(ready, view, index))
             break
 

@@ -55,7 +55,10 @@ _EPOCH = re.compile(
     rf"(?:(?:/|of)\s*(?P<epochs>\d+))?"
     rf"(?:\]?\s*[\[:,|]?\s*\[?\s*(?:(?:step|iter|batch)\w*:?\s*)?(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT}))?"
 )
+_TIMM = re.compile(rf"(?i)\btrain:? +(?P<epoch>\d+) +\[ *(?P<step>{_COUNT}) */ *(?P<steps>{_COUNT})")
+_ESPNET = re.compile(r"(?<![\w.])(?P<epoch>\d+)epoch:train:")
 _YOLO = re.compile(r"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+\d+(?:\.\d+)?[GM]i?B?\s")
+_EPOCHS = (_YOLO, _EPOCH, _TIMM, _ESPNET)
 _COUNTER = (
     r"(?i)(?<![a-z0-9])(?:global[_ ]?|train(?:ing)?[_ ]?)?(?:steps?|iter(?:ation)?s?|num_updates|updates?)"
 )
@@ -66,7 +69,8 @@ _STEP_OF = re.compile(
     rf"{_COUNTER}(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
 )
 _LOSS = re.compile(
-    r"(?i)(?<![\w.-])(?P<name>(?:train(?:ing)?[_/ ]|total[_ ]|lm |last|avg|mean )?loss|(?:训练)?损失)['\"]?"
+    r"(?i)(?<![\w.-])(?P<name>(?:(?:reduced_)?train(?:ing)?[_/ ]|total[_ ]|lm |last|av[gr]_?|mean )?loss"
+    r"|(?:训练)?损失)['\"]?"
     rf"\s*(?:[:=]|is)?\s*\(?(?P<loss>{_NUMBER})"
 )
 _NOT_TRAINING = re.compile(r"(?i)(?:val|valid|validation|eval|test|dev|best|min|minimum|aux|nll)[ _/]\Z")
@@ -92,6 +96,12 @@ _END = re.compile(
     r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"
     r"|\bearly ?stopping\b.*\b(?:triggered|stopping training)|\bstopping training early\b"
 )
+# Said with a "not", and an end all the same: Lightning's early stopping.
+_SURE_END = re.compile(
+    r"^(?:Monitored metric .{1,80} did not improve in|Stopping threshold reached: ).+ Signaling Trainer"
+)
+# Hugging Face's table of what a whole run came to; its losses are no training.
+_SUMMARY = re.compile(r"^ {2}(?:epoch|total_flos|(?:train|eval|test|predict)_\w+)(?: {2,}= +| += {2,})\S+$")
 _NO_END = re.compile(r"(?i)\b(?:not|n't|until|when|once|after|before|if|will|fail\w*)\b|未|没有")
 
 
@@ -131,18 +141,18 @@ def read_line(text: str) -> Found:
     """Everything about progress in one line of plain text."""
     if not _HINT.search(text):
         return NOTHING
-    if _END.search(text) and not _NO_END.search(text):
+    if (_END.search(text) and not _NO_END.search(text)) or _SURE_END.search(text):
         return Found(finished=True)
-    if _ASIDE.search(text):
+    if _ASIDE.search(text) or _SUMMARY.search(text):
         return NOTHING
     bar = _BAR.search(text)
-    epoch = _YOLO.search(text) or _EPOCH.search(text)
+    epoch = next((found for form in _EPOCHS if (found := form.search(text))), None)
     counted = _STEP_OF.search(text) or (None if bar else _STEP.search(text))
     loss = _loss(text)
     eta, overall = _eta(text, bar, epoch)
     step, steps = _count(bar, "step"), _count(bar, "steps")
     in_epoch = bar is not None and epoch is not None
-    if bar is None and epoch is not None and epoch.re is _EPOCH and epoch["steps"]:
+    if bar is None and _count(epoch, "steps") is not None:
         step, steps, in_epoch = _count(epoch, "step"), _count(epoch, "steps"), True
     elif bar is None and counted is not None:
         step, steps = _count(counted, "step"), _count(counted, "steps")

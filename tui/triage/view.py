@@ -36,6 +36,7 @@ _ECHO = re.compile(
     r"|^\s*['\"]?[\w.-]{2,60}['\"]?\s*[:=]\s*(?:True|False|None|null|true|false|yes|no|on|off"
     r"|-?\d[\d.e+-]*)['\",]*\s*$"
 )
+_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:, in .+)?\s*$')
 _HANDLED = re.compile(
     r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:retry\b|try (?!(?:our|its|my) best))"
     r"|\b(?:skipp(?:ing|ed)|(?<!exception )ignor(?:ing|ed))\b"
@@ -57,7 +58,8 @@ _RESTART = re.compile(
     r"|=+ ?(?:Attempt|Restart|Run) #?\d+|^Script started on"
 )
 _ENDED = re.compile(
-    r"(?i)\btraining completed\. do not forget|^\W*training time:? +\d+:\d\d|\bepoch \d+: early stopping"
+    r"(?i)\btraining completed\. do not forget|^\W*training time:? +(?:\d+ days?, )?\d+:\d\d"
+    r"|\bepoch \d+: early stopping"
     r"|^early stopping, best iteration|\[after training is done\]|^did not meet best iteration"
 )
 _CLOSES = re.compile(r"(?i)^\W*wandb:|synced \d+ w&b file")
@@ -116,6 +118,14 @@ class View:
             return True
         inside = _QUOTES_INSIDE.search(text)
         return (inside is not None and inside.start() < start) or _ECHO.match(text) is not None
+
+    def source_line(self, index: int) -> bool:
+        """Whether a row is a line of source that a traceback shows, not what was said."""
+        return (
+            index > 0
+            and self.rows[index].head.startswith("    ")
+            and _FRAME.match(self.rows[index - 1].head) is not None
+        )
 
     def handled(self, index: int, start: int = 0) -> bool:
         """Whether the program says, there or in the next rows, that it goes on all the same."""

@@ -28,7 +28,8 @@ _INODES = re.compile(r"(?i)inode|i節点|i节点|iused|iuti")
 _MARK = re.compile(r"^#+ ?DF(?P<inodes>I?)\b|^(?:\$ )?df (?P<options>-\S+)")
 _NO_DISK = re.compile(r"^(?:/dev/loop|squashfs|udev|devtmpfs|efivarfs|/dev/sr|fuse\.|portal|snapfuse)|/snap/")
 _ENOSPC = re.compile(
-    r"(?i)No space left on device|\[Errno 28\]|\bENOSPC\b|设备上没有空间|kein Speicherplatz mehr"
+    r"(?i)(?<!/)No space left on device(?![/?])|\[Errno 28\]|\bENOSPC\b|设备上没有空间"
+    r"|kein Speicherplatz mehr"
     r"|Aucun espace disponible sur"
     r"|No queda espacio en el dispositivo|デバイスに空き領域がありません|磁盘空间不足|磁盘已满"
     r"|Spazio esaurito|\bdisk (?:is )?full\b"
