@@ -46,7 +46,7 @@ class Action:
 
 _F, _R, _L, _T, _P = "fleet", "run", "log", "teardown", "setup"
 
-_G, _S, _N, _X = "triage", "storage", "launch", "matrix"
+_G, _S, _N, _X, _C = "triage", "storage", "launch", "matrix", "reclaim"
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -83,7 +83,17 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action("sort", ("s",), "sort", "Sort the list by the next order.", (_F, _X), footer=7, takes="ORDER"),
     Action("reverse", ("full_stop",), "reverse", "Turn the sort order round.", (_F,)),
-    Action("mark", ("space",), "mark", "Mark the row or line; the whole list.", (_F, _R, _L, _S)),
+    Action("mark", ("space",), "mark", "Mark the row or line.", (_F, _R, _L, _S)),
+    Action(
+        "reclaim",
+        ("R",),
+        "reclaim",
+        "Plan to remove the marked places, or all whose content comes back; you type a phrase to consent.",
+        (_S,),
+        Level.IRREVERSIBLE,  # at most: a plan in which everything comes back is level 2, and says so
+        3,
+        verb="reclaim",
+    ),
     Action(
         "adopt",
         ("a",),
@@ -223,7 +233,11 @@ ACTIONS: tuple[Action, ...] = (
         verb="down",
     ),
     Action(
-        "type_phrase", ("p",), "type the phrase", "Open the line for the phrase, or for your word.", (_T,)
+        "type_phrase",
+        ("p",),
+        "type the phrase",
+        "Open the line for the phrase, or for your word.",
+        (_T, _C),
     ),
     Action(
         "destination",

@@ -82,6 +82,7 @@ VERBS: dict[str, Verb] = {
     "gpu": Verb("gpu", "a box's cards over some seconds: clocks, brakes, errors, who holds their memory"),
     "mirrors": Verb("gpu", "the platform's mirrors: what to set, and whether they answer there"),
     "fetch": Verb("fetch", "download a file on a box; resumable, bounded, checked by its SHA-256"),
+    "reclaim": Verb("reclaim", "make room on a full mount: what comes back by itself, once you consent"),
     "leash": Verb("leash", "let a box stop itself at a date, disks kept, where its platform does that"),
     "gotchas": Verb("gotchas", "what is known about a trouble, found by plain words, English or Chinese"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),

@@ -279,7 +279,7 @@ async def test_what_cannot_be_removed_is_a_failure_with_the_reason(
 
 async def test_an_answer_that_cannot_be_read_is_unknown() -> None:
     class Garbled(LocalTransport):
-        async def run(self, script: Script, **_: object) -> Completed:  # type: ignore[override]
+        async def run(self, script: Script, **_: object) -> Completed:
             return Completed(127, b"", b"sh: \x1b[31mstat: not found\n", 0.1)
 
     answer = await remove(Garbled(), safe("/data/x"), "1:2:3")

@@ -46,7 +46,7 @@ def approve(
     if seconds(proof.made_at) > now + CLOCK_SLACK_S:
         return refusal("clock-went-back", f"The proof is dated {proof.made_at}.")
     if not hmac.compare_digest(typed.encode("utf-8", "surrogatepass"), phrase(proof).encode()):
-        return refusal("phrase-wrong", _difference(typed, phrase(proof)))
+        return refusal("phrase-wrong", difference(typed, phrase(proof)))
     return Approval(
         proof=proof.digest,
         phrase=typed,
@@ -56,7 +56,7 @@ def approve(
     )
 
 
-def _difference(typed: str, wanted: str) -> str:
+def difference(typed: str, wanted: str) -> str:
     """What is off, without repeating foreign text."""
     if not typed:
         return "Nothing was typed."

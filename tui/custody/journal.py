@@ -76,8 +76,14 @@ class Journal:
         self._clock = clock
 
     @classmethod
-    def open(cls, path: Path, clock: Callable[[], float]) -> Self:
-        """Take the journal for this process. Raises Failure: another rgt has it, or it is damaged."""
+    def open(
+        cls, path: Path, clock: Callable[[], float], busy: str = "is at the end of this machine"
+    ) -> Self:
+        """Take the journal for this process. Raises Failure: another rgt has it, or it is damaged.
+
+        Args:
+            busy: what another rgt that has it does.
+        """
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -94,7 +100,7 @@ class Journal:
         except BlockingIOError:
             os.close(fd)
             raise Failure(
-                "Another rgt is at the end of this machine.",
+                f"Another rgt {busy}.",
                 means="Nothing was done here.",
                 do="Go on there, or close it first.",
                 code="teardown-under-way",

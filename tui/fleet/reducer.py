@@ -29,6 +29,7 @@ from tui.model.event import (
     Notice,
     OpenEndsRead,
     ProgressRead,
+    ReclaimChanged,
     Searched,
     SecretAsked,
     SetupChanged,
@@ -151,6 +152,8 @@ def _learn(snapshot: FleetSnapshot, event: Event) -> FleetSnapshot:
             return _box(snapshot, answer.box, lambda b: replace(b, looks=_add_look(b.looks, answer)))
         case LadderMade(ladder):
             return _box(snapshot, ladder.box, lambda b: replace(b, ladder=ladder))
+        case ReclaimChanged(reclaim):
+            return _box(snapshot, reclaim.plan.box, lambda b: replace(b, reclaim=reclaim))
         case WatchHeld(run, holder):
             return _run(snapshot, run, lambda r: replace(r, held_by=holder))
         case ForwardChanged():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.model.launch import Stage
+from tui.model.reclaim import ReclaimPlan
 from tui.model.run import RunSpec
 from tui.model.setup import StepId
 from tui.model.text import SafeText
@@ -149,6 +150,23 @@ class SurveyStorage:
     box: str
     run: str | None
     mount: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimStorage:
+    """Remove exactly what this plan lists, if what was typed is its phrase.
+
+    Attributes:
+        plan: as it was on the screen.
+        typed: what was typed, exactly.
+    """
+
+    plan: ReclaimPlan
+    typed: str
+
+    @property
+    def box(self) -> str:
+        return self.plan.box
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +401,7 @@ Command: TypeAlias = (
     | Diagnose
     | TakeLook
     | SurveyStorage
+    | ReclaimStorage
     | StartSetup
     | AnswerSetup
     | SkipSetup

@@ -14,6 +14,7 @@ from tui.model.launch import LaunchView
 from tui.model.log import LogBatch, LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.queue import MatrixView
+from tui.model.reclaim import ReclaimView
 from tui.model.run import Progress, RunSpec
 from tui.model.setup import SetupView
 from tui.model.storage import Ladder
@@ -160,6 +161,13 @@ class LadderMade:
 
 
 @dataclass(frozen=True, slots=True)
+class ReclaimChanged:
+    """A reclaim was refused, went on, or is over."""
+
+    view: ReclaimView
+
+
+@dataclass(frozen=True, slots=True)
 class TeardownChanged:
     """A teardown went on. `view` is None when it is closed."""
 
@@ -239,6 +247,7 @@ Event: TypeAlias = (
     | Diagnosed
     | Looked
     | LadderMade
+    | ReclaimChanged
     | SetupChanged
     | LaunchChanged
     | MatrixChanged

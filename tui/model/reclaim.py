@@ -28,7 +28,7 @@ class ReclaimPlan:
         entries: what goes, nothing else.
         used, limit: of `resource`, by the survey.
         to_free: of the resource, to come down to `target_pct`; None when the limit is not known.
-        expand_by: as the survey worked it out for the whole list.
+        expand_by: how much the mount must grow all the same for the rest of the run; None when not known.
         unread: what the survey could not look at.
     """
 
@@ -118,8 +118,19 @@ def plan_of(ladder: Ladder, paths: Collection[str] | None = None) -> ReclaimPlan
         )
     return ReclaimPlan(
         ladder.box, ladder.mount, ladder.at, entries, ladder.resource, ladder.used, ladder.limit,
-        ladder.target_pct, ladder.to_free, ladder.expand_by, ladder.unread,
+        ladder.target_pct, ladder.to_free, _expand(ladder, entries), ladder.unread,
     )  # fmt: skip
+
+
+def _expand(ladder: Ladder, entries: tuple[Reclaimable, ...]) -> int | None:
+    """How much the mount must grow where only these go; the ladder tells it for its whole list."""
+    left = [one for one in ladder.reclaim if one not in entries]
+    if not left or ladder.expand_by is None:
+        return ladder.expand_by
+    if ladder.expand_by == 0:  # by how much it was enough is not told
+        return None
+    stays = sum((one.files if ladder.resource == "inodes" else one.bytes) or 0 for one in left)
+    return ladder.expand_by + round(stays * 100 / ladder.target_pct)
 
 
 @dataclass(frozen=True, slots=True)

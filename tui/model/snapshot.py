@@ -13,6 +13,7 @@ from tui.model.launch import LaunchView
 from tui.model.log import LogState, SearchResult
 from tui.model.look import LookAnswer
 from tui.model.queue import MatrixView
+from tui.model.reclaim import ReclaimView
 from tui.model.run import Progress, RunSpec, RunState
 from tui.model.setup import SetupView
 from tui.model.storage import Ladder
@@ -85,6 +86,7 @@ class BoxView:
     diagnosed: Diagnosed | None = None  # of the box itself, where no run was asked about
     looks: tuple[LookAnswer, ...] = ()  # the newest answer of each look, newest last
     ladder: Ladder | None = None
+    reclaim: ReclaimView | None = None  # the newest one, also when it is over
     written: Instance | None = None
     rented: Rented | None = None
     unwritten: bool = False

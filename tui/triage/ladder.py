@@ -193,7 +193,7 @@ def _sorted_out(
     protected: list[Protected] = []
     taken: list[str] = []
     for one in sorted(_single(survey.found), key=lambda f: f.path):
-        if any(_inside(one.path, outer) for outer in taken):
+        if any(inside(one.path, outer) for outer in taken):
             continue
         taken.append(one.path)
         if why := _hands_off(one, survey, kept):
@@ -217,7 +217,7 @@ def _single(found: Iterable[Found]) -> list[Found]:
     return [
         f
         for f in every
-        if f.kind in KINDS and not (f.kind == "tagged" and any(_inside(r, f.path) for r in repositories))
+        if f.kind in KINDS and not (f.kind == "tagged" and any(inside(r, f.path) for r in repositories))
     ]
 
 
@@ -230,21 +230,22 @@ def _hands_off(one: Found, survey: Survey, kept: Kept) -> str:
     if why := needed(one.path, kept):
         return why
     for path, pid in survey.open_paths:
-        if _inside(path, one.path):
+        if inside(path, one.path):
             return f"in use by pid {pid}"
     for folder, _ in survey.recent:
-        if _inside(folder, one.path):
+        if inside(folder, one.path):
             return "written to within the last ten minutes"
     return ""
 
 
 def needed(path: str, kept: Kept) -> str:
     """Why a watched run needs what lies at a path; empty where none does."""
-    roles = (role for inner, role in kept.paths if _inside(inner, path))
+    roles = (role for inner, role in kept.paths if inside(inner, path))
     return next((f"the {role} of a watched run lies there" for role in roles), "")
 
 
-def _inside(path: str, folder: str) -> bool:
+def inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies in it."""
     folder = folder.rstrip("/")
     return path == folder or path.startswith(folder + "/")
 
@@ -283,11 +284,11 @@ def _unknown(
     rows: list[Protected] = []
     for place in _largest(survey, what):
         path = str(place.path)
-        if any(_inside(path, k) or _inside(k, path) for k in known) or path == survey.mount:
+        if any(inside(path, k) or inside(k, path) for k in known) or path == survey.mount:
             continue
         parts = path.split("/")
         role = next((why for name, why in _ROLES if name in parts), "nothing proves that it comes back")
-        if any(_inside(path, str(row.path)) for row in rows):
+        if any(inside(path, str(row.path)) for row in rows):
             continue
         rows.append(Protected(place.path, SafeText(role), place.bytes, place.files))
     return tuple(rows[:KEPT])

@@ -2,57 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tui.fleet.age import age_word
 from tui.model.storage import Ladder, Place, Protected, Reclaimable
 from tui.model.text import safe
 from tui.widgets.chooser import Entry
-from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, bar
 from tui.widgets.lines import Line, Span, clip, end_of, fit, wrap
+from tui.widgets.storage_words import amount, conclusion
 
 WIDE = 90
 FIGURE = 14
 """Cells of an amount."""
 
 
-def storage_entries(made: Ladder, width: int, glyphs: Glyphs) -> list[Entry]:
-    """The rungs in order: what is full, who fills it, what may go, what stays, what is missing then."""
+def storage_entries(
+    made: Ladder, width: int, glyphs: Glyphs, marks: Collection[str] = frozenset()
+) -> list[Entry]:
+    """The rungs in order: what is full, who fills it, what may go, what stays, what is missing then.
+
+    Args:
+        marks: paths that are marked to go.
+    """
     return [
         Entry(tuple(_head(made, width, glyphs))),
         *_section("writers", [((str(w), ""),) for w in made.writers], width, glyphs, "nobody seen writing"),
         *_places("largest", made.largest, made, width, glyphs),
-        *_reclaim(made, width, glyphs),
+        *_reclaim(made, width, glyphs, marks),
         *_protected(made.protected, made, width, glyphs),
         *_section("not read", [((str(w), "attention"),) for w in made.unread], width, glyphs),
     ]
-
-
-def amount(count: int | None, made: Ladder) -> str:
-    """An amount of the resource that runs out."""
-    if count is None:
-        return "not counted"
-    return f"{count:,} files" if made.resource == "inodes" else size(count)
-
-
-def conclusion(made: Ladder) -> str:
-    """What can be reached, in a sentence; never by making the experiment smaller."""
-    if made.to_free is None:
-        return "How much must be freed is not known: the file system does not tell its limit."
-    if made.to_free == 0:
-        told = f"Below {made.target_pct:.0f} %: nothing needs to be freed now."
-    elif made.shortfall == 0:
-        told = f"{amount(made.to_free, made)} to free for {made.target_pct:.0f} %; the list below is enough."
-    else:
-        told = (
-            f"{amount(made.to_free, made)} to free for {made.target_pct:.0f} %; the list below frees "
-            f"{amount(made.frees, made)}: {amount(made.shortfall, made)} short. Enlarge it by that much "
-            "at least, or move results to a durable copy first: rgt pull RUN --to DEST."
-        )
-    if made.expand_by:
-        told += f" For the rest of the run it would have to grow by {amount(made.expand_by, made)}."
-    return told
 
 
 def _head(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
@@ -91,21 +71,25 @@ def _places(label: str, places: Sequence[Place], made: Ladder, width: int, glyph
     yield from _section(label, rows, width, glyphs)
 
 
-def _reclaim(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Entry]:
+def _reclaim(made: Ladder, width: int, glyphs: Glyphs, marks: Collection[str]) -> Iterator[Entry]:
     if not made.reclaim:
         words: Line = (("nothing here is proven to come back by itself", "dim"),)
         yield from _section("may go", [words], width, glyphs)
     for n, one in enumerate(made.reclaim):
-        yield Entry(tuple(_reclaimable(one, n, made, width, glyphs)), ("reclaim", n))
+        lines = tuple(_reclaimable(one, n, made, width, glyphs, marked=one.path in marks))
+        yield Entry(lines, ("reclaim", n))
 
 
-def _reclaimable(one: Reclaimable, n: int, made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
-    head: Span = (f" {fit('may go' if n == 0 else '', 10)}", "dim")
+def _reclaimable(
+    one: Reclaimable, n: int, made: Ladder, width: int, glyphs: Glyphs, *, marked: bool
+) -> Iterator[Line]:
+    sign: Span = (glyphs.mark if marked else " ", "accent")
+    head: Span = (fit("may go" if n == 0 else "", 10), "dim")
     count = one.files if made.resource == "inodes" else one.bytes
     path = end_of(one.path, max(10, width - FIGURE - 34), ellipsis=glyphs.ellipsis)
-    tag: Span = ("  L3 by you", "danger") if width >= WIDE else ("  L3", "danger")
+    tag: Span = ("  comes back", "dim") if one.returns else ("  for ever", "danger")
     yield clip(
-        (head, (fit(amount(count, made), FIGURE, right=True), "strong"), (f"  {path}", ""), tag),
+        (sign, head, (fit(amount(count, made), FIGURE, right=True), "strong"), (f"  {path}", ""), tag),
         width - 1,
         glyphs.ellipsis,
     )

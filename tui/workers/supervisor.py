@@ -45,6 +45,7 @@ from tui.model.command import (
     OpenLaunch,
     ProbeNow,
     ReadHandbook,
+    ReclaimStorage,
     ReconnectNow,
     RedoStep,
     ReloadFleet,
@@ -151,6 +152,7 @@ class Supervisor:
         self._new_setup = new_setup
         self._setup: Handler | None = None  # made when it is opened
         self._run_views: Handler | None = None  # the same
+        self._reclaims: Handler | None = None
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
@@ -292,6 +294,8 @@ class Supervisor:
                     await worker.handle(command)
             case Diagnose() | TakeLook() | SurveyStorage():
                 await self._triage.handle(command)
+            case ReclaimStorage():
+                await (await self._reclaiming()).handle(command)
             case (
                 StartTeardown()
                 | LeaveTeardown()
@@ -394,7 +398,17 @@ class Supervisor:
             self._run_views = found
         return self._run_views
 
+    async def _reclaiming(self) -> Handler:
+        """What removes files on boxes; loaded late and in a thread, too."""
+        if self._reclaims is None:
+            module = await asyncio.to_thread(importlib.import_module, "tui.workers.reclaim")
+            found: Handler = module.Reclaims(self._store, self._dial, self._paths)
+            self._reclaims = found
+        return self._reclaims
+
     async def _stop_all(self) -> None:
+        if self._reclaims is not None:
+            await self._reclaims.close()
         if self._run_views is not None:
             await self._run_views.close()
         if self._setup is not None:

@@ -24,8 +24,9 @@ from tui.model.instance import LinkState
 from tui.model.look import LookAnswer
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot, RunView
+from tui.model.storage import Ladder
 from tui.model.text import safe
-from tui.triage.ladder import Kept, Outlook, ladder
+from tui.triage.ladder import Kept, Outlook, Survey, ladder
 
 if TYPE_CHECKING:
     from tui.triage.rules import Rules
@@ -223,14 +224,7 @@ class Triager:
         if box is None:
             return
         found = await survey(self._connected(box), mount)
-        now = self._store.clock()
-        made = ladder(
-            found,
-            box=box_name,
-            at=now,
-            kept=kept_of(snapshot.runs_on(box_name)),
-            outlook=outlook_of(box, snapshot.runs_on(box_name), mount, now),
-        )
+        made = worked_out(found, box, snapshot.runs_on(box_name), mount, self._store.clock())
         await self._store.put(LadderMade(made))
 
     def _connected(self, box: BoxView) -> Transport:
@@ -280,6 +274,12 @@ def subjects_of(box: BoxView, run: RunView | None) -> Subjects:
         pid = process.pid if process is not None else run.spec.pid
     mount = str(worst.mount) if worst is not None else None
     return Subjects(mount, pid, run.spec.checkpoints if run is not None else None)
+
+
+def worked_out(found: Survey, box: BoxView, runs: tuple[RunView, ...], mount: str, now: float) -> Ladder:
+    """The ladder of a survey that was taken now, with what the runs on the box need."""
+    outlook = outlook_of(box, runs, mount, now)
+    return ladder(found, box=box.name, at=now, kept=kept_of(runs), outlook=outlook)
 
 
 def kept_of(runs: tuple[RunView, ...]) -> Kept:
