@@ -226,6 +226,36 @@ def test_platform_by_whole_labels(host: str, platform: str) -> None:
     assert platform_of(host) == platform
 
 
+GATEWAY = "ssh ab12-64410fe8@ssh.runpod.io -i ~/.ssh/k"
+DIRECT = "ssh root@194.68.245.17 -p 22001 -i ~/.ssh/k"
+
+
+@pytest.mark.parametrize("ways", [(GATEWAY, DIRECT), (DIRECT, GATEWAY)])
+def test_of_two_ways_to_one_machine_the_one_that_runs_commands_is_taken(ways: tuple[str, str]) -> None:
+    found = parse_address("SSH\n{}\nSSH over exposed TCP (Supports SCP & SFTP)\n{}\n".format(*ways))
+    assert (found.host, found.port, found.user, found.key) == ("194.68.245.17", 22001, "root", "~/.ssh/k")
+    assert not found.proxied
+    assert "ab12-64410fe8@ssh.runpod.io" in found.ignored
+
+
+def test_a_labelled_password_is_not_replaced_by_another_word_of_the_page() -> None:
+    page = (
+        "ssh -p 60123 root@i-2.gpushare.com\n登录密码\nKq3ZzT9a\nJupyterLab\nhttps://i-2.gpushare.com:1/lab\n"
+    )
+    found, secret = read_paste(page)
+    assert found.port == 60123
+    assert secret is not None and secret.reveal() == "Kq3ZzT9a"
+
+
+def test_brackets_around_a_labelled_password_are_not_part_of_it() -> None:
+    for text, password in (
+        ("root@h.example.com (password: a)b)", "a)b"),
+        ("root@h.example.com password: a)", "a)"),
+    ):
+        secret = read_paste(text)[1]
+        assert secret is not None and secret.reveal() == password
+
+
 def test_the_shell_only_gateway_is_marked() -> None:
     assert parse_address("ssh ab1cd2-6441abcd@ssh.runpod.io -i ~/.ssh/id").proxied
     assert not parse_address("ssh root@203.0.113.7 -p 22001 -i ~/.ssh/id").proxied
@@ -284,6 +314,10 @@ def test_the_shell_only_gateway_is_marked() -> None:
         ("ssh -o LocalCommand=x root@h", "LocalCommand"),
         ("ssh -o permitlocalcommand=yes root@h", "permitlocalcommand"),
         ("ssh -o KnownHostsCommand=x root@h", "KnownHostsCommand"),
+        ("ssh -o PKCS11Provider=/tmp/x.so root@h", "PKCS11Provider"),
+        ("ssh -I /tmp/x.so root@h", "PKCS11Provider"),
+        ("ssh -S /tmp/ctl -O exit root@h", "leads to no machine"),
+        ("https://a.example.com:8443/lab", "web link"),
         ("Host a\n HostName h\n Match exec x", "Match"),
         ("Host a\n Include evil", "Include"),
         ("rsync -e 'sh -c x' a root@h:/b", "another program"),

@@ -222,6 +222,19 @@ def test_complaints_name_the_mount_and_the_error(line: str, path: str, errno: st
     assert (problem.path, problem.errno) == (path, errno)
 
 
+def test_rows_that_cannot_be_read_are_not_told_as_no_mounts() -> None:
+    assert fs("df -Pk", HEAD).mounts == ()
+    assert fs("df -Pk", HEAD + "what ever this may be\n").mounts is None
+    assert fs("df -Pk", "df: /x: Permission denied\n" + HEAD, "", 1).mounts == ()
+
+
+def test_the_sum_of_all_mounts_is_no_mount() -> None:
+    text = (
+        "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/a 100 50 50 50% /\ntotal 100 50 50 50% -\n"
+    )
+    assert only(fs("df --total", text)).path == "/"
+
+
 def test_a_figure_of_the_human_form_says_that_it_is_rounded() -> None:
     human = only(fs("df -h", "Filesystem Size Used Avail Use% Mounted on\n/dev/a 50G 33G 15G 70% /\n")).shown
     exact = only(fs("df -Pk", HEAD + "/dev/a 100 50 50 50% /\n")).shown

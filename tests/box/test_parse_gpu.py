@@ -118,6 +118,20 @@ def test_a_table_without_rows_reads_as_no_card() -> None:
     assert gpu_reading("nvidia-smi --query-gpu=index,name --format=csv", "index, name\n") == ((), "")
 
 
+def test_of_a_watched_card_the_last_sample_counts_and_of_its_partitions_the_first() -> None:
+    text = (
+        "TIMESTAMP  GPU  XCP  POWER  PWR_CAP   GPU_T\n"
+        "1786038263    0    0  123 W    750 W   40 °C\n"
+        "1786038263    0    1    N/A      N/A     N/A\n"
+        "1786038264    0    0  456 W    750 W   60 °C\n"
+        "1786038264    0    1    N/A      N/A     N/A\n"
+    )
+    value, _ = gpu_reading("amd-smi monitor -pt -w 1", text)
+    assert value is not None
+    (gpu,) = value
+    assert (gpu.index, gpu.power_w, gpu.power_limit_w, gpu.temp_c) == (0, 456, 750, 60)
+
+
 def test_what_a_cell_said_instead_of_a_number_is_kept() -> None:
     gpu = build_gpu({"index": "1", "power_w": "[Not Supported]", "util_pct": "0 %"}, 0)
     assert gpu.power_w is None

@@ -402,6 +402,48 @@ def test_a_waiting_job_in_every_form(command: str, stdout: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "stdout", "known"),
+    [
+        ("squeue", SQUEUE.splitlines()[0] + "\n", True),
+        ("squeue -h", "", True),
+        ("squeue", SQUEUE.splitlines()[0] + "\n   2691   ?????\n", False),
+        ("squeue", "A notice of the site, and no table\n", False),
+        ("sacct -j 2691", "?? 2691 ??\n", False),
+        ('squeue -h -o "%i|%T|%R"', "?;?;?\n1;2;3\n", False),
+        ("sacct -nP -o JobID,State", "Something else\n", False),
+        ("sacct -nP -o JobID,State", "", True),
+        ("sacct -P -o JobID,State", "JobID|State\n", True),
+    ],
+)
+def test_rows_in_no_known_form_are_not_told_as_no_jobs(command: str, stdout: str, known: bool) -> None:
+    found = report(command, stdout).slurm
+    assert found is not None
+    assert found.jobs == (() if known else None)
+    assert (found.refusal is None) is known
+
+
+def test_squeue_in_its_long_form_begins_with_a_date() -> None:
+    text = (
+        "Mon Nov 24 10:00:00 2025\n"
+        "     JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)\n"
+        "      9012       gpu    train       u1  RUNNING   1:02:03 2-00:00:00      1 gpu01\n"
+    )
+    (job,) = jobs("squeue -l", text)
+    assert (job.state, job.elapsed_s, job.limit_s, job.nodes) == ("RUNNING", 3723, 172800, "gpu01")
+
+
+@given(
+    name=st.text(st.characters(codec="ascii", categories=("L", "N", "P", "Zs")), max_size=20),
+    task=st.integers(1, 10**9),
+)
+def test_fields_of_fixed_widths_may_hold_anything(name: str, task: int) -> None:
+    row = f"{task:<12}{'PENDING':<12}{name:<20}{'(Priority)':<30}\n"
+    (job,) = jobs("squeue -h -O JobID:12,State:12,Name:20,ReasonList:30", row)
+    assert (job.id, job.state, job.reason) == (str(task), "PENDING", "Priority")
+    assert (job.name or "") == ("" if name.strip() in {"N/A", "None", "none", "(null)"} else name.strip())
+
+
+@pytest.mark.parametrize(
     ("text", "state", "uid"),
     [
         ("CANCELLED by 1000", "CANCELLED", "1000"),

@@ -62,6 +62,8 @@ def cut_password(line: str) -> tuple[str, Secret | None]:
         value = value[: following.start()].rstrip(" ,;")
     else:
         line = line[: match.start()]
+        if line.rstrip().endswith("("):
+            value = value.removesuffix(")")
     return line.rstrip(" ,;|/("), Secret(value.strip("\"'"))
 
 
@@ -198,7 +200,7 @@ def read_config(text: str) -> Fields:
         elif alias is not None:
             raise refuse("The text names two different hosts.", "Paste one Host block at a time.")
         else:
-            alias = Fields(host=check.host(value.split()[0] if value.split() else ""))
+            alias = Fields(host=check.host(value.split()[0].strip('"') if value.split() else ""))
     if found.host is None and alias is not None:
         found = union(found, alias)
     return replace(found, ignored=tuple(ignored))

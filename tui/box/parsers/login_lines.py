@@ -17,6 +17,7 @@ from tui.box.parsers.login_text import Secret, refuse
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*[\w+-]*\s*\Z")
 _LIST_MARK = re.compile(r"\A(?:[-*•·]|\d{1,2}[.)])\s+(?=\S)")
 _LINK = re.compile(r"(?:^|(?<=[\s:]))(?:ssh|sftp)://\S+", re.IGNORECASE)
+_WEB_LINK = re.compile(r"https?://[^\s@]+", re.IGNORECASE)
 _PROSE_WORD = re.compile(r"[(\"']*(?:&|[\w一-鿿][\w一-鿿.,:'’+/-]*[)\"']*[.,:]*)\Z")
 _NOT_PROSE = re.compile(r"@|//|&&|(?:^|\s)[-/~.]|[$`;|<>{}\\]")
 # What a page's buttons and tabs say, copied along with the login.
@@ -173,6 +174,8 @@ def _passes_over(page: _Page, line: str) -> bool:
     """Whether the line belongs to the page around the login: a heading, a button, "Region: …"."""
     if not page.many and page.found.host is None:
         return False
+    if page.sure and _WEB_LINK.fullmatch(line):
+        return True
     if login_labels.ANY_LABEL.match(line) and "@" not in line.partition(":")[0]:
         return True
     words = line.split()
@@ -225,12 +228,13 @@ def _bare(page: _Page, line: str) -> None:
 
 
 def _lone_words(page: _Page) -> None:
-    """Words without a label: the host where nothing else names one, and otherwise a password."""
+    """Words without a label: the host where nothing else names one, else the password that no label told."""
+    labelled = page.secret is not None
     for word in page.words:
         name, _, number = word.partition(":")
         if page.found.host is None and looks_like_host(name) and (not number or number.isdecimal()):
             page.add(check.address(word))
-        else:
+        elif not labelled:
             page.secret = Secret(word)
 
 

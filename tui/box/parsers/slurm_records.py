@@ -123,8 +123,15 @@ def _json_job(row: dict[str, object]) -> Job | None:
         "user": str(row.get("user_name") or row.get("user") or ""),
         "partition": str(row.get("partition") or ""),
         "exit": f"{code}:{signal or 0}" if code is not None else "",
+        "time": _elapsed(row.get("time")),
     }
     return job_of(values)
+
+
+def _elapsed(value: object) -> str:
+    """The elapsed seconds of sacct's ``time`` as `seconds` reads them; squeue's JSON has none."""
+    told = _plain_number(value.get("elapsed")) if isinstance(value, dict) else None
+    return "" if told is None else f"{told // 3600}:{told // 60 % 60:02}:{told % 60:02}"
 
 
 def _array_id(row: dict[str, object]) -> str:

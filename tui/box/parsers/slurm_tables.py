@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from tui.box.parsers.command import Invocation
 from tui.box.parsers.lines import lines
@@ -33,6 +34,7 @@ _FORMS = {
 }  # fmt: skip
 _FREE = frozenset({"name", "reason", "place", "comment", "nodes", "workdir", "stdout"})
 _LONGEST_FIELD = 100  # lines; a comment or an administrator's note
+_LONG_WIDTH = 20  # of a field of ``squeue -O`` that was asked for without one
 _MOST_ABOVE = 20  # lines above a header: the date of ``squeue -l``, the notice of a wrapper
 _UNREADABLE = SlurmReport(
     refusal=Refusal("unreadable", SafeText("the rows are in no known form"), answered=False)
@@ -47,8 +49,10 @@ def read_squeue(text: str, call: Invocation | None) -> SlurmReport:
     layout = call.value("-o", "--format") if call else None
     long_names = call.value("-O", "--Format") if call else None
     if long_names:
-        columns = _named(re.split(r"[,:]\d*,?|,", long_names))
-        return _by_pattern(text, columns or _SQUEUE)
+        fields = re.findall(r"([A-Za-z]+)(?::\.?(\d*))?", long_names)
+        columns = _named([name for name, _ in fields])
+        found = _by_widths(text, columns, [int(width or _LONG_WIDTH) for _, width in fields])
+        return found if found.jobs else _by_pattern(text, columns or _SQUEUE)
     specs = re.findall(r"%[-.]?\d*([A-Za-z])", layout or "")
     if layout and specs:
         columns = tuple(_LETTERS.get(letter, "skip") for letter in specs)
@@ -105,7 +109,7 @@ def _by_separator(text: str, columns: Sequence[str], separator: str) -> SlurmRep
         elif 0 < len(record) < _LONGEST_FIELD:
             record.append(line)
     _take(record, columns, separator, start, rows)
-    return split_steps(rows)
+    return split_steps(rows) if rows or not _holds_rows(text, separator) else _UNREADABLE
 
 
 def _starts_row(line: str, columns: Sequence[str], separator: str) -> bool:
@@ -137,12 +141,24 @@ def _by_ruler(text: str, ruler: re.Match[str]) -> SlurmReport:
     above = text[: ruler.start()].rstrip("\n").rpartition("\n")[2]
     columns = _named([above[start:end] or "skip" for start, end in spans])
     first = text.count("\n", 0, ruler.end()) + 2
+    return _by_spans(lines(text[ruler.end() :])[1:], first, columns, spans)
+
+
+def _by_widths(text: str, columns: Sequence[str], widths: Sequence[int]) -> SlurmReport:
+    """Fields cut and filled to fixed widths, with nothing between them; a name may hold blanks."""
+    ends = list(accumulate(widths))
+    return _by_spans(lines(text), 1, columns, list(zip([0, *ends[:-1]], ends, strict=True)))
+
+
+def _by_spans(
+    told: Sequence[str], first: int, columns: Sequence[str], spans: Sequence[tuple[int, int]]
+) -> SlurmReport:
     rows = []
-    for number, line in enumerate(lines(text[ruler.end() :])[1:], start=first):
+    for number, line in enumerate(told, start=first):
         values = {
             column: line[a:b] for column, (a, b) in zip(columns, spans, strict=False) if column != "skip"
         }
-        job = job_of(values, number)
+        job = job_of(values, number) if re.match(r"\s*\d", values.get("id", "")) else None
         if job:
             rows.append(job)
     return split_steps(rows)
@@ -168,12 +184,11 @@ def _by_pattern(text: str, columns: Sequence[str]) -> SlurmReport:
     return split_steps(rows) if rows or not _holds_rows(text) else _loose(text)
 
 
-def _holds_rows(text: str) -> bool:
+def _holds_rows(text: str, separator: str | None = None) -> bool:
     """Whether some line may be a job: one that begins with a number, or any where no header tells of rows."""
     told = [line for line in lines(text) if line.strip()]
-    return bool(told) and (
-        _header(text) is None or any(re.match(r"\s*\d+(?:_\S+)?\s", line) for line in told)
-    )
+    header = _header(text, separator) or _header(text)
+    return bool(told) and (header is None or any(re.match(r"\s*\d+(?:_\S+)?\s", line) for line in told))
 
 
 def _loose(text: str) -> SlurmReport:
