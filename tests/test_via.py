@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.fleet.settings import read
-from tui.model.via import NoWay, PodExec, SlurmStep, parse_via
+from tui.model.via import JobExec, NoWay, PodExec, SlurmStep, parse_via
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,8 @@ from tui.model.via import NoWay, PodExec, SlurmStep, parse_via
         ("pod:ml/train-0/main", PodExec("ml", "train-0", "main")),
         ("pod:ml/a.b@admin@prod", PodExec("ml", "a.b", None, "admin@prod")),
         ("pod:ml/a/c@arn:aws:eks:eu:1:cluster/x", PodExec("ml", "a", "c", "arn:aws:eks:eu:1:cluster/x")),
+        ("job:ml/sweep", JobExec("ml", "sweep")),
+        ("job:ml/sweep/run@prod", JobExec("ml", "sweep", "run", "prod")),
         ("none", NoWay()),
     ],
 )
@@ -28,7 +30,8 @@ def test_written_and_read_again(text: str, via: object) -> None:
 @pytest.mark.parametrize(
     "text",
     ["slurm:4227", "slurm:x@hpc", "slurm:1;rm@hpc", "pod:train-0", "pod:ML/x", "pod:ml/-x", "pod:ml/x/",
-     "pod:ml/x@", "pod:ml/x@--all", "pod:ml/x@a b", "none:x", "ssh:host", ""],
+     "pod:ml/x@", "pod:ml/x@--all", "pod:ml/x@a b", "none:x", "ssh:host", "",
+     "job:sweep", "job:ml/x/", "job:ml/x@--all"],
 )  # fmt: skip
 def test_what_is_no_way_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
@@ -45,6 +48,15 @@ def test_a_job_has_its_login_nodes_address_and_its_own_id() -> None:
     assert (job.platform, job.instance_id, job.via) == ("slurm", "42", SlurmStep("42", "hpc"))
     assert job.endpoint == loaded.instances[0].endpoint
     assert not job.here
+
+
+def test_a_clusters_job_is_asked_about_by_its_own_name() -> None:
+    (job,) = read('[instances.p]\ntransport = "job:ml/sweep/run@prod"\n').instances
+    assert (job.platform, job.instance_id, job.via) == (
+        "kubernetes",
+        "ml/job/sweep",
+        JobExec("ml", "sweep", "run", "prod"),
+    )
 
 
 def test_a_pod_is_neither_this_computer_nor_an_ssh_box() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tui.box.kubectl import _Exec, _start
+from tui.box.cluster import start
+from tui.box.kubectl import _Exec
 from tui.box.relayed import RelayedTransport
 from tui.box.transport import LinkLost, Script
 from tui.model.command import CommandRecord
@@ -25,7 +26,7 @@ class Carrier:
         self.pids: list[int] = []
 
     async def __call__(self, argv: list[bytes], why: str) -> _Exec:
-        process = await _start([*self.before, *argv])
+        process = await start([*self.before, *argv])
         self.pids.append(process.pid)
         self.carried.append(_Exec(process, why))
         return self.carried[-1]
@@ -63,7 +64,7 @@ async def test_every_shell_that_a_container_brings(shell: str, tmp_path: Path) -
 
     class Other(Carrier):
         async def __call__(self, argv: list[bytes], why: str) -> _Exec:
-            process = await _start([*words, *argv[1:]])
+            process = await start([*words, *argv[1:]])
             self.carried.append(_Exec(process, why))
             return self.carried[-1]
 

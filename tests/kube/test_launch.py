@@ -105,7 +105,9 @@ def test_that_it_waits_is_told_with_the_schedulers_words_and_it_is_made_once(
     assert "0/3: gpu" in str(again["why"])
     assert len(kube.posted) == 1
     kube.objects = {key: one for key, one in kube.objects.items() if not key.startswith(f"Job/ml/{name}")}
+    capsys.readouterr()
     assert main(["launch", str(file), "--on", "k8s", "--dir", str(claim)]) == 0  # gone: it is made anew
+    assert f"rgt add job:ml/{name}/run@rig" in capsys.readouterr().out
     assert len(kube.posted) == 2
 
 

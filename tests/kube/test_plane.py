@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.rig.kube_api import Cluster
-from tui.box.kubectl import Cluster as Context
+from tui.box.cluster import Cluster as Context
 from tui.model.custody import Victim
 from tui.platforms.control import NoAnswer, NoSuchMachine, NotAllowed, VerbRefused
 from tui.platforms.kubernetes import Kubernetes
@@ -49,7 +51,7 @@ async def test_the_whole_namespace_and_who_asks(plane: Kubernetes) -> None:
 
 async def test_a_job_is_gone_with_its_pods_and_not_before(kube: Cluster, plane: Kubernetes) -> None:
     kube.sticky = True
-    assert "deleted" in await plane.destroy(JOB)
+    assert "is to be deleted" in await plane.destroy(JOB)
     left = await plane.describe(JOB)
     assert (left.state, left.said) == ("destroying", "NotFound")
     listed = (await plane.list_all()).find("ml/job/sweep")
@@ -105,3 +107,48 @@ async def test_nothing_but_a_plain_not_found_is_gone(kube: Cluster, plane: Kuber
         await plane.describe(JOB)
     with pytest.raises(NoAnswer):
         await plane.list_all()
+
+
+async def test_one_of_the_same_name_made_later_is_neither_deleted_nor_suspended(
+    kube: Cluster, plane: Kubernetes
+) -> None:
+    alone = victim("ml/pod/alone")
+    await plane.describe(alone)
+    await plane.describe(JOB)
+    kube.pod("alone")
+    kube.put("Job", "sweep", {}, dict(RUNNING))
+    for act, one in ((plane.destroy, alone), (plane.destroy, JOB), (plane.stop, JOB)):
+        with pytest.raises(VerbRefused, match="another one, made later") as refused:
+            await act(one)
+        assert refused.value.code == "another-machine"
+    assert {"Pod/ml/alone", "Job/ml/sweep"} <= set(kube.objects)
+    assert "suspend" not in kube.objects["Job/ml/sweep"]["spec"]
+    await plane.describe(alone)  # the operator looked again: now it is this one
+    await plane.destroy(alone)
+    assert "Pod/ml/alone" not in kube.objects
+
+
+async def test_another_terminals_context_redirects_nothing(kube: Cluster, plane: Kubernetes) -> None:
+    config = json.loads(kube.kubeconfig.read_text())
+    elsewhere = {"name": "elsewhere", "context": {"cluster": "elsewhere", "user": "ada"}}
+    config["clusters"].append({"name": "elsewhere", "cluster": {"server": "http://127.0.0.1:1"}})
+    config["contexts"].append(elsewhere)
+    kube.kubeconfig.write_text(json.dumps({**config, "current-context": "elsewhere"}))
+    await plane.describe(JOB)
+    await plane.destroy(JOB)
+    assert "Job/ml/sweep" not in kube.objects
+    bare = Kubernetes(Context(), "ml")
+    kube.asked.clear()
+    for asked in (bare.describe(victim("ml/pod/alone")), bare.destroy(victim("ml/pod/alone"))):
+        with pytest.raises(NoAnswer, match=r"No context .* is named .* elsewhere"):
+            await asked
+    assert [one for one in kube.asked if one != "GET /version"] == []
+
+
+async def test_where_the_kubeconfig_has_no_current_context_none_is_needed(
+    kube: Cluster, plane: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As inside a pod: there kubectl finds its cluster by itself."""
+    monkeypatch.setenv("KUBECONFIG", str(kube.tmp / "none"))
+    with pytest.raises(NoAnswer, match="kubectl says"):  # it was asked: here there is no cluster to be found
+        await Kubernetes(Context(), "ml").describe(JOB)

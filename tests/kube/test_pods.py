@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 
@@ -11,13 +12,16 @@ import pytest
 
 from tests.rig.kube_api import Cluster
 from tui.box.errors import CommandRefused, ConnectFailure
-from tui.box.kubectl import PodBox, enter_pod
+from tui.box.kubectl import PodBox, enter_job, enter_pod
 from tui.box.transport import LinkLost, Script
+from tui.cli import main
+from tui.fleet.paths import paths
+from tui.fleet.settings import load
 from tui.model.command import CommandRecord
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.run import RunSpec
-from tui.model.via import PodExec
+from tui.model.via import JobExec, PodExec
 from tui.workers.once import log_end, take
 
 pytestmark = pytest.mark.real
@@ -138,3 +142,80 @@ async def test_a_cluster_that_is_away_says_nothing_of_the_pod(kube: Cluster) -> 
 async def test_without_kubectl_it_is_said(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert (await refused()).code == "no-kubectl"
+
+
+SWEEP = JobExec("ml", "sweep", None, "rig")
+
+
+async def inside(via: JobExec = SWEEP) -> PodBox:
+    return await enter_job(Instance("s", "kubernetes", None, via=via), via, lambda record: None)
+
+
+async def shut(via: JobExec = SWEEP) -> ConnectFailure:
+    with pytest.raises(ConnectFailure) as caught:
+        await inside(via)
+    return caught.value
+
+
+async def test_a_job_is_looked_into_through_whichever_pod_runs(kube: Cluster) -> None:
+    gone = await shut()
+    assert (gone.code, gone.retry) == ("no-such-pod", False)
+    job = kube.put("Job", "sweep", {}, {"active": 1, "conditions": []})
+    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3: gpu"}
+    kube.pod("sweep-a", job="sweep", phase="Pending", conditions=[waiting])
+    waits = await shut()
+    assert (waits.code, waits.retry) == ("pod-waits", True)
+    assert "0/3: gpu" in waits.what
+    kube.pod("sweep-a", job="sweep")
+    kube.pod("other")
+    first = await inside()
+    assert (await first.run(Script('echo "$RGT_IN_POD"'), timeout=20)).stdout == b"sweep-a\n"
+    telemetry = await take(first, (), (), time.time)
+    assert telemetry.host.value is not None
+    kube.pod("sweep-a", job="sweep", phase="Failed")
+    kube.pod("sweep-b", job="sweep")["metadata"]["creationTimestamp"] = "2026-11-02T00:00:00Z"
+    assert (await inside()).via.pod == "sweep-b"
+    job["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    kube.pod("sweep-b", job="sweep", phase="Succeeded")
+    over = await shut()
+    assert (over.code, over.retry) == ("pod-over", False)
+    assert "COMPLETED" in over.what
+    assert (await shut(JobExec("ml", "sweep"))).code == "no-context"
+
+
+def test_a_jobs_machine_is_a_box_and_what_is_forbidden_is_said(
+    kube: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RGT_HOME", str(tmp_path / "rgt"))
+    kube.put("Job", "sweep", {}, {"active": 1, "conditions": []})
+    kube.pod("sweep-a", job="sweep")
+    assert main(["add", "job:ml/sweep"]) == 0
+    assert "It is reached by job:ml/sweep@rig." in capsys.readouterr().out
+    main(["probe", "sweep", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["host"]["system"]
+    assert told["gpu_error"] is None
+    kube.denied.add("exec")
+    main(["status", "sweep", "--json"])
+    (box,) = json.loads(capsys.readouterr().out)["boxes"]
+    assert "pods/exec" in json.dumps(box)
+    assert "forbidden" in json.dumps(box)
+
+
+async def test_a_pod_of_no_named_context_is_not_looked_for(kube: Cluster) -> None:
+    kube.pod("train-0")
+    failure = await refused(PodExec("ml", "train-0"))
+    assert failure.code == "no-context"
+    assert "pod:NAMESPACE/NAME@rig" in failure.line
+    assert [one for one in kube.asked if one != "GET /version"] == []
+
+
+def test_what_is_added_keeps_the_context_that_was_current(
+    kube: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RGT_HOME", str(tmp_path / "rgt"))
+    assert main(["add", "pod:ml/train-0", "--dry-run"]) == 0
+    assert "pod:ml/train-0@rig" in capsys.readouterr().out
+    assert main(["add", "pod:ml/train-0"]) == 0
+    assert "pod:ml/train-0@rig" in capsys.readouterr().out
+    assert load(paths().fleet_file).instances[0].via == PodExec("ml", "train-0", None, "rig")

@@ -154,6 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.cluster.asked.append(f"POST {urlsplit(self.path).path}")
         body = self._body()
+        if urlsplit(self.path).path.endswith("/exec"):  # the older protocol, which kubectl falls back to
+            if self._allowed("exec"):
+                self._refuse(400, "BadRequest", "only websockets here")
+            return
         if self.path.endswith("/selfsubjectreviews") or "/selfsubjectreviews?" in self.path:
             self._answer(201, {**body, "status": {"userInfo": {"username": "ada"}}})
             return
@@ -173,6 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
         found = self._find(urlsplit(self.path).path)
         if found is None or not self._allowed("patch"):
             return
+        if body.get("metadata", {}).get("uid", found["metadata"]["uid"]) != found["metadata"]["uid"]:
+            self._refuse(422, "Invalid", "Job is invalid: metadata.uid: Invalid value: field is immutable")
+            return
         found["spec"] |= body.get("spec", {})
         if found["spec"].get("suspend"):
             found["status"] = {"conditions": [{"type": "Suspended", "status": "True"}]}
@@ -180,9 +187,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_DELETE(self) -> None:
         self.cluster.asked.append(f"DELETE {urlsplit(self.path).path}")
-        self._body()
+        wanted = (self._body().get("preconditions") or {}).get("uid")
         found = self._find(urlsplit(self.path).path)
         if found is None or not self._allowed("delete"):
+            return
+        if wanted != found["metadata"]["uid"]:
+            said = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: other"
+            self._refuse(409, "Conflict", f"Operation cannot be fulfilled on {found['kind']}: {said}")
             return
         kind, name = found["kind"], found["metadata"]["name"]
         del self.cluster.objects[f"{kind}/ml/{name}"]
@@ -195,7 +206,14 @@ class _Handler(BaseHTTPRequestHandler):
     # --- inside -------------------------------------------------------------------------------------------
 
     def _body(self) -> Object:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.headers.get("Transfer-Encoding") == "chunked":  # what kubectl passes on from its stdin
+            raw = b""
+            while size := int(self.rfile.readline(), 16):
+                raw += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
             told: Object = json.loads(raw)
         except ValueError:

@@ -1,4 +1,4 @@
-"""``kubectl`` of this computer: questions to a cluster, and a transport into a pod's container.
+"""A pod's container as a box, by ``kubectl exec``.
 
 It runs with the operator's own kubeconfig and is never given through a shell: every word is an argument.
 """
@@ -8,33 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
-import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tui.box.cluster import END_S, STDERR_KEPT, Cluster, end, path_of, start, uid_of
 from tui.box.command_log import OnCommand
 from tui.box.errors import CommandRefused, ConnectFailure, refused, unreachable
 from tui.box.parsers.containers import Pod, read_json
 from tui.box.relayed import RelayedTransport
-from tui.box.transport import Completed, LinkLost
-from tui.model.failure import Exit, Failure
+from tui.box.transport import LinkLost
+from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.text import safe
-from tui.model.via import PodExec
+from tui.model.via import JobExec, PodExec
 
 if TYPE_CHECKING:
     from tui.box.forward import Forward
 
-PROGRAM = "kubectl"
-_STDERR_KEPT = 64 << 10
-_BUFFER = 256 << 10
 _WRITE_S = 30.0
-_END_S = 2.0
 _SILENT_S = 1.0
+_FREE_S = 20.0
 _CHUNK = 32 << 10
 
 _AWAY = re.compile(
@@ -44,92 +39,6 @@ _AWAY = re.compile(
 _DENIED = re.compile(r"\(Forbidden\)|\(Unauthorized\)|must be logged in|is forbidden|asked for the client to")
 _NOT_FOUND = re.compile(r"\(NotFound\)")
 _NO_SHELL = re.compile(r"exec: .{0,3}/bin/sh|executable file not found|no such file or directory")
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """One context of the kubeconfig.
-
-    Attributes:
-        context: None: the current one.
-        kubeconfig: a file of its own; None: what kubectl finds by itself.
-    """
-
-    context: str | None = None
-    kubeconfig: str | None = None
-    program: str = PROGRAM
-
-    def argv(self, words: Sequence[str | bytes], timeout: float | None = None) -> list[str | bytes]:
-        """The argument vector. Raises Failure where there is no kubectl."""
-        found = shutil.which(self.program)
-        if found is None:
-            raise Failure(
-                "This computer has no kubectl.",
-                means="Nothing in a cluster can be asked or reached.",
-                do="Install it (your cloud's command line brings it), and check `kubectl get pods`.",
-                exit=Exit.UNREACHABLE,
-                code="no-kubectl",
-            )
-        options = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
-        options += [f"--context={self.context}"] if self.context else []
-        options += [f"--request-timeout={timeout:.0f}s"] if timeout else []
-        return [found, *options, *words]
-
-    async def ask(
-        self, words: Sequence[str], *, stdin: bytes = b"", timeout: float = 15.0, limit: int = 16 << 20
-    ) -> Completed:
-        """Run kubectl once.
-
-        Args:
-            timeout: seconds of one request to the API server; kubectl itself gets a few more.
-
-        Raises:
-            Failure: there is no kubectl. TimeoutError: it did not end; it was ended.
-        """
-        began = time.monotonic()
-        process = await _start(self.argv(words, timeout))
-        try:
-            async with asyncio.timeout(timeout + 5):
-                out, err = await process.communicate(stdin)
-        finally:
-            await asyncio.shield(_end(process))
-        took = time.monotonic() - began
-        return Completed(process.returncode or 0, out[:limit], err[:_STDERR_KEPT], took, len(out) > limit)
-
-    async def get(self, words: Sequence[str], timeout: float = 15.0) -> tuple[Any, str]:
-        """What ``kubectl get -o json`` answers, decoded, and what it said on stderr; None where it failed."""
-        done = await self.ask(["get", *words, "-o", "json"], timeout=timeout)
-        said = done.stderr.decode("utf-8", "replace").strip()
-        if done.exit != 0:
-            return None, said or f"kubectl ended with {done.exit}"
-        try:
-            return json.loads(done.stdout), said
-        except ValueError:
-            return None, "kubectl's answer is no JSON"
-
-
-async def _start(argv: Sequence[str | bytes]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        limit=_BUFFER,
-        env=os.environ,
-    )
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End kubectl: by the end of its stdin, which ends the frame in the container, then by force. Bounded."""
-    if process.stdin is not None:
-        process.stdin.close()
-    waiting = asyncio.ensure_future(process.wait())
-    await asyncio.wait({waiting}, timeout=0.0 if process.returncode is not None else _END_S)
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await asyncio.wait({waiting}, timeout=1.0)
 
 
 class _Exec:
@@ -162,7 +71,7 @@ class _Exec:
             reading.cancel()
         data = reading.result()
         if not data:
-            await asyncio.wait((self._listening,), timeout=_END_S)
+            await asyncio.wait((self._listening,), timeout=END_S)
             await self._process.wait()
         return data
 
@@ -179,11 +88,11 @@ class _Exec:
             raise LinkLost(f"The container takes no input: {self._what}.") from None
 
     async def close(self) -> None:
-        await _end(self._process)
+        await end(self._process)
         self._listening.cancel()
         stream = self._process.stdout
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_END_S):
+            async with asyncio.timeout(END_S):
                 while stream is not None and await stream.read(1 << 20):
                     pass
 
@@ -191,7 +100,7 @@ class _Exec:
         """Keep the beginning of stderr, and its end, where the trailer is."""
         stream = self._process.stderr
         while stream is not None and (data := await stream.read(8192)):
-            room = _STDERR_KEPT - len(self._stderr)
+            room = STDERR_KEPT - len(self._stderr)
             self._stderr += data[:room]
             self._tail = (self._tail + data[max(0, room) :])[-1024:]
 
@@ -217,7 +126,7 @@ class PodBox(RelayedTransport):
         container = [f"--container={self.via.container}"] if self.via.container else []
         words: list[str | bytes] = ["exec", f"--namespace={self.via.namespace}", "--stdin", "--quiet"]
         words += [*container, self.via.pod, "--", *argv]
-        return _Exec(await _start(self._cluster.argv(words)), f"{self.name}: {why}")
+        return _Exec(await start(self._cluster.argv(words)), f"{self.name}: {why}")
 
     def _refused(self, said: str) -> Failure:
         return _why_not(self.name, said)
@@ -249,16 +158,27 @@ class PodBox(RelayedTransport):
         )
 
     async def forget_job(self, job: str) -> None:
-        """Delete a Job that is over, and wait until its name is free. Raises Failure, TimeoutError."""
-        words = ["delete", "job", job, f"--namespace={self.via.namespace}", "--cascade=foreground"]
-        done = await self._cluster.ask([*words, "--wait=true", "--timeout=20s"], timeout=25.0)
-        if done.exit != 0:
+        """Delete a Job that is over, that one and no other, and wait until its name is free.
+
+        Raises:
+            Failure: it can't be deleted, or is not over. TimeoutError: kubectl did not end.
+        """
+        words = ["job", job, f"--namespace={self.via.namespace}"]
+        told, said = await self._cluster.get(words)
+        if isinstance(told, dict) and (uid := uid_of(told)):
+            if not job_word(told, {}).startswith(("COMPLETED", "FAILED")):
+                raise _kept(job, "it is not over")
+            done = await self._cluster.delete(path_of("job", self.via.namespace, job), uid)
             said = done.stderr.decode("utf-8", "replace")
-            raise Failure(
-                f"The Job {job} of an earlier attempt can't be deleted: {safe(said.strip(), 200)}.",
-                means="Nothing was started.",
-                code="not-created",
-            )
+            until = time.monotonic() + _FREE_S
+            while done.exit == 0 and time.monotonic() < until:
+                told, said = await self._cluster.get(words)
+                if told is None and _NOT_FOUND.search(said):
+                    return
+                await asyncio.sleep(0.5)
+            said = said if done.exit else f"it is still there after {_FREE_S:g} s"
+        if not _NOT_FOUND.search(said):
+            raise _kept(job, said)
 
     async def standing(self, job: str) -> str | None:
         """A Job beside the pod, as ``WORD|reason|where``; ``""`` where there is none; None: not known.
@@ -283,7 +203,7 @@ class PodBox(RelayedTransport):
             told, _ = await self._cluster.get(_pod_words(self.via), timeout)
         except (Failure, TimeoutError):
             return False
-        return isinstance(told, dict) and _uid(told) == self.uid
+        return isinstance(told, dict) and uid_of(told) == self.uid
 
     async def forward_local(self, port: int, local_port: int = 0) -> Forward:
         context = f" --context={self.via.context}" if self.via.context else ""
@@ -324,18 +244,74 @@ async def enter_pod(
         Failure: this computer has no kubectl.
     """
     cluster = cluster or Cluster(via.context)
-    try:
-        told, said = await cluster.get(_pod_words(via))
-    except TimeoutError:
-        raise unreachable(f"{instance.name}: kubectl did not answer in time.") from None
-    if not isinstance(told, dict):
-        failure = _why_not(instance.name, said)
-        raise failure if isinstance(failure, ConnectFailure) else unreachable(failure.what)
+    told = await _told(instance.name, cluster, _pod_words(via))
     report = read_json(json.dumps(told))
     pod = report.pods[0] if report and report.pods else None
     if pod is not None and (against := closed_pod(instance.name, pod)) is not None:
         raise against
-    return PodBox(instance.name, via, cluster, _uid(told), on_command)
+    return PodBox(instance.name, via, cluster, uid_of(told), on_command)
+
+
+async def enter_job(
+    instance: Instance, via: JobExec, on_command: OnCommand, cluster: Cluster | None = None
+) -> PodBox:
+    """See that a process can be started in the pod of a Job that runs now; of several in the newest.
+
+    Raises:
+        ConnectFailure: the cluster does not answer, or the Job is not there, is over, or has no running pod.
+        Failure: this computer has no kubectl.
+    """
+    cluster = cluster or Cluster(via.context)
+    name, space = instance.name, f"--namespace={via.namespace}"
+    job = await _told(name, cluster, ["job", via.job, space])
+    pods = await _told(name, cluster, ["pods", space, f"--selector=job-name={via.job}"])
+    word, why, _ = job_word(job, pods).split("|")
+    if word == "RUNNING":
+        return await enter_pod(instance, via.at(_newest_running(pods)), on_command, cluster)
+    told = f" ({why})" if why else ""
+    over = word in ("COMPLETED", "FAILED")
+    state = f"is over: {word}" if over else f"has no pod that runs: {word}"
+    raise unreachable(
+        f"{name}: Job {via.job} {state}{told}.", retry=not over, code="pod-over" if over else "pod-waits"
+    )
+
+
+def _newest_running(pods: dict[str, Any]) -> str:
+    running = [
+        (
+            (one.get("metadata") or {}).get("creationTimestamp") or "",
+            str((one.get("metadata") or {}).get("name")),
+        )
+        for one in pods.get("items") or ()
+        if isinstance(one, dict) and (one.get("status") or {}).get("phase") == "Running"
+    ]
+    return max(running, default=("", "-"))[1]
+
+
+async def _told(name: str, cluster: Cluster, words: list[str]) -> dict[str, Any]:
+    """What the cluster tells of something. Raises ConnectFailure: nothing, or which cluster is not said."""
+    try:
+        await cluster.certain()
+        told, said = await cluster.get(words)
+    except TimeoutError:
+        raise unreachable(f"{name}: kubectl did not answer in time.") from None
+    except Failure as failure:
+        if failure.code != "no-context":
+            raise
+        what = f"{name}: {failure.what} {failure.means}"
+        raise unreachable(what, do=failure.do, retry=False, code="no-context") from None
+    if not isinstance(told, dict):
+        why = _why_not(name, said)
+        raise why if isinstance(why, ConnectFailure) else unreachable(why.what)
+    return told
+
+
+def _kept(job: str, said: str) -> Failure:
+    return Failure(
+        f"The Job {job} of an earlier attempt can't be deleted: {safe(said.strip(), 200)}.",
+        means="Nothing was started.",
+        code="not-created",
+    )
 
 
 def closed_pod(name: str, pod: Pod) -> ConnectFailure | None:
@@ -351,12 +327,6 @@ def closed_pod(name: str, pod: Pod) -> ConnectFailure | None:
 
 def _pod_words(via: PodExec) -> list[str]:
     return ["pod", via.pod, f"--namespace={via.namespace}"]
-
-
-def _uid(told: dict[str, Any]) -> str | None:
-    metadata = told.get("metadata")
-    uid = metadata.get("uid") if isinstance(metadata, dict) else None
-    return uid if isinstance(uid, str) else None
 
 
 def _why_not(name: str, said: str) -> Failure:

@@ -13,10 +13,11 @@ from tui.box.ssh_config import CONFIG_ENV, check_endpoint
 from tui.box.trust import TrustStore
 from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
-from tui.model.via import NoWay, PodExec, SlurmStep
+from tui.model.via import JobExec, NoWay, PodExec, SlurmStep
 
 _SHELLS: dict[type, str] = {
     SlurmStep: "At the login node: srun --jobid JOB --overlap --pty bash -l.",
+    JobExec: "kubectl -n NAMESPACE exec -it job/NAME -- sh.",
     PodExec: "kubectl -n NAMESPACE exec -it POD -- sh.",
     NoWay: "Open the platform's own page.",
 }

@@ -25,7 +25,7 @@ from tui.fleet.toml_map import Path as KeyPath
 from tui.model.account import AccountSpec
 from tui.model.instance import Endpoint, Instance
 from tui.model.run import RunSpec
-from tui.model.via import NoWay, PodExec, SlurmStep, Via, parse_via
+from tui.model.via import JobExec, NoWay, PodExec, SlurmStep, Via, parse_via
 
 Name = Annotated[str, AfterValidator(rules.name)]
 Host = Annotated[str, AfterValidator(rules.host)]
@@ -127,6 +127,8 @@ def _told_id(via: Via | None) -> str | None:
     """The id that a transport names by itself."""
     if isinstance(via, SlurmStep):
         return via.job
+    if isinstance(via, JobExec):
+        return f"{via.namespace}/job/{via.job}"
     return f"{via.namespace}/pod/{via.pod}" if isinstance(via, PodExec) else None
 
 

@@ -1,7 +1,7 @@
 """How commands reach a machine that does not answer SSH itself: beside a job, in a pod, or not at all.
 
 The written form is what stands in ``fleet.toml`` and what `rgt add` takes:
-``slurm:JOBID@LOGIN-BOX``, ``pod:NAMESPACE/NAME[/CONTAINER][@CONTEXT]`` and ``none``.
+``slurm:JOBID@LOGIN-BOX``, ``pod:NAMESPACE/NAME[/CONTAINER][@CONTEXT]``, ``job:`` and the same, and ``none``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PodExec:
 
     Attributes:
         container: None: the pod's first, or the one it names as its default.
-        context: of the kubeconfig; None: its current one.
+        context: of the kubeconfig; None: it has none, as inside a pod. A current one is never used.
     """
 
     namespace: str
@@ -52,6 +52,26 @@ class PodExec:
 
 
 @dataclass(frozen=True, slots=True)
+class JobExec:
+    """A process in whichever pod of a Kubernetes Job runs now: each attempt has a pod of another name.
+
+    Attributes: as those of `PodExec`.
+    """
+
+    namespace: str
+    job: str
+    container: str | None = None
+    context: str | None = None
+
+    def __str__(self) -> str:
+        return f"job{str(self.at(self.job))[3:]}"
+
+    def at(self, pod: str) -> PodExec:
+        """The way into one of its pods."""
+        return PodExec(self.namespace, pod, self.container, self.context)
+
+
+@dataclass(frozen=True, slots=True)
 class NoWay:
     """Nothing can be run there; every value is not available, for this reason."""
 
@@ -61,12 +81,12 @@ class NoWay:
         return "none"
 
 
-Via = SlurmStep | PodExec | NoWay
+Via = SlurmStep | PodExec | JobExec | NoWay
 
 
 def is_via(text: str) -> bool:
     """Whether a text is meant to be such a way: then `parse_via` says what is wrong with it."""
-    return text.strip().startswith(("slurm:", "pod:"))
+    return text.strip().startswith(("slurm:", "pod:", "job:"))
 
 
 def parse_via(text: str) -> Via:
@@ -80,15 +100,17 @@ def parse_via(text: str) -> Via:
             raise ValueError("must be slurm:JOBID@LOGIN-BOX, such as slurm:4227@hpc")
         return SlurmStep(job, login)
     if kind == "pod":
-        return _pod(rest)
-    raise ValueError("must be slurm:JOBID@LOGIN-BOX, pod:NAMESPACE/NAME or none")
+        return PodExec(*_inside(kind, rest))
+    if kind == "job":
+        return JobExec(*_inside(kind, rest))
+    raise ValueError("must be slurm:JOBID@LOGIN-BOX, pod:NAMESPACE/NAME, job:NAMESPACE/NAME or none")
 
 
-def _pod(text: str) -> PodExec:
+def _inside(kind: str, text: str) -> tuple[str, str, str | None, str | None]:
     path, at, context = text.partition("@")
     namespace, _, rest = path.partition("/")
     pod, slash, container = rest.partition("/")
     fine = _LABEL.match(namespace) and _POD.match(pod)
     if not fine or (slash and not _LABEL.match(container)) or (at and not _CONTEXT.match(context)):
-        raise ValueError("must be pod:NAMESPACE/NAME, with /CONTAINER and @CONTEXT where they are needed")
-    return PodExec(namespace, pod, container or None, context or None)
+        raise ValueError(f"must be {kind}:NAMESPACE/NAME, with /CONTAINER and @CONTEXT where they are needed")
+    return namespace, pod, container or None, context or None

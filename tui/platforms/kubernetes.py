@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
-from tui.box.kubectl import Cluster
+from tui.box.cluster import Cluster, path_of, uid_of
 from tui.box.parsers.containers import Pod, read_json
+from tui.box.transport import Completed
 from tui.model.custody import Victim
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.text import safe
-from tui.model.via import PodExec
+from tui.model.via import JobExec, PodExec
 from tui.platforms.control import (
     Listing,
     Machine,
@@ -72,11 +74,13 @@ class Kubernetes:
     namespace: str
     call_s: float = CALL_S
     platform: str = PLATFORM
+    _seen: dict[str, str] = field(default_factory=dict, compare=False)
+    """The uid of what was described last, by its id: a verb is for that one alone."""
 
     async def describe(self, victim: Victim) -> Machine:
         named = Named.of(victim)
         try:
-            told = await self._get(named.kind, named.name)
+            told = await self._seen_now(named)
         except NoSuchMachine:
             left = await self._pods_of(named) if named.kind == "job" else ()
             if not left:
@@ -114,12 +118,23 @@ class Kubernetes:
                 do=f"`rgt down {victim.name}` deletes it; name its Job as instance_id to suspend that.",
                 code="no-stop",
             )
-        patch = '{"spec":{"suspend":true}}'
-        return await self._verb(["patch", "job", named.name, "--type=merge", "--patch", patch])
+        # metadata.uid may not change: a patch for one of the same name that was made later is refused.
+        patch = json.dumps({"metadata": {"uid": await self._uid(named)}, "spec": {"suspend": True}})
+        words = [
+            "patch",
+            "job",
+            named.name,
+            "--type=merge",
+            f"--namespace={self.namespace}",
+            "--patch",
+            patch,
+        ]
+        return await self._verb(self.cluster.ask(words, timeout=self.call_s))
 
     async def destroy(self, victim: Victim) -> str:
         """Delete once, the pods with their Job. It is not waited for: proof comes by looking."""
         named = Named.of(victim)
+        uid = await self._uid(named)
         if named.kind == "pod" and (owner := _owner(await self._get("pod", named.name))):
             raise VerbRefused(
                 f"{victim.name} is a pod of {owner}, which would make another one.",
@@ -127,20 +142,35 @@ class Kubernetes:
                 do=f"rgt edit {victim.name} instance_id={self.namespace}/job/NAME, and again.",
                 code="owned",
             )
-        return await self._verb(["delete", named.kind, named.name, "--cascade=foreground", "--wait=false"])
+        path = path_of(named.kind, self.namespace, named.name)
+        await self._verb(self.cluster.delete(path, uid, self.call_s))
+        return f"the {named.kind} {named.name} of uid {safe(uid, 40)} is to be deleted"
 
     # --- asking ---------------------------------------------------------------------------------------------
 
     async def _get(self, *words: str) -> dict[str, Any]:
         try:
+            await self.cluster.certain()
             told, said = await self.cluster.get([*words, f"--namespace={self.namespace}"], self.call_s)
         except TimeoutError:
             raise NoAnswer(f"kubectl did not end within {self.call_s + 5:g} s.") from None
         except Failure as failure:
-            raise NoAnswer(failure.what) from None
+            raise NoAnswer(failure.line) from None
         if not isinstance(told, dict):
             _refuse(said, verb=False)
         return told
+
+    async def _seen_now(self, named: Named) -> dict[str, Any]:
+        told = await self._get(named.kind, named.name)
+        self._seen[str(named)] = uid_of(told) or ""
+        return told
+
+    async def _uid(self, named: Named) -> str:
+        """The uid that a verb is for: of what was described, else of what is there now."""
+        uid = self._seen.get(str(named)) or uid_of(await self._seen_now(named))
+        if not uid:
+            raise NoAnswer("The cluster tells no uid of it, so that nothing says which one is meant.")
+        return uid
 
     async def _pods_of(self, named: Named) -> tuple[dict[str, Any], ...]:
         """Pods that the Job made, by either of the two labels."""
@@ -150,9 +180,9 @@ class Kubernetes:
             found |= {_name(one): one for one in told.get("items") or () if isinstance(one, dict)}
         return tuple(found.values())
 
-    async def _verb(self, words: list[str]) -> str:
+    async def _verb(self, asked: Coroutine[Any, Any, Completed]) -> str:
         try:
-            done = await self.cluster.ask([*words, f"--namespace={self.namespace}"], timeout=self.call_s)
+            done = await asked
         except TimeoutError:
             raise NoAnswer(f"kubectl did not end within {self.call_s + 5:g} s.") from None
         except Failure as failure:
@@ -186,6 +216,12 @@ def _refuse(said: str, *, verb: bool) -> NoReturn:
         raise NoSuchMachine(f"The cluster says: {last}", code="no-such-machine")
     if re.search(r"\(Forbidden\)|\(Unauthorized\)|must be logged in|is forbidden", said):
         raise NotAllowed(f"The cluster says: {last}", means="Nothing is known of it.", code="not-allowed")
+    if verb and re.search(r"UID in precondition|metadata\.uid: Invalid", said):
+        raise VerbRefused(
+            "What has this name now is another one, made later.",
+            means="It was left as it is.",
+            code="another-machine",
+        )
     if verb and re.search(r"\((?:Conflict|Invalid|BadRequest|MethodNotAllowed)\)|is invalid", said):
         raise VerbRefused(f"The cluster says: {last}", means="It was not carried out.", code="verb-refused")
     raise NoAnswer(f"kubectl says: {last or 'nothing'}")
@@ -282,6 +318,6 @@ def _gpus(item: dict[str, Any]) -> str:
 
 def plane(instance: Instance) -> Kubernetes | str:
     """The namespace of a pod; in words why nothing can be asked about this box."""
-    if not isinstance(instance.via, PodExec):
-        return "names no pod: its transport must be pod:NAMESPACE/NAME"
+    if not isinstance(instance.via, PodExec | JobExec):
+        return "names no pod: its transport must be pod:NAMESPACE/NAME or job:NAMESPACE/NAME"
     return Kubernetes(Cluster(instance.via.context), instance.via.namespace)

@@ -15,7 +15,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
 from tui.model.job import Job
 from tui.model.run import RunSpec
-from tui.model.via import SlurmStep
+from tui.model.via import JobExec, PodExec, SlurmStep
 from tui.runs import kube_job
 from tui.runs.book import Page
 from tui.runs.boot_hook import hook_file
@@ -85,6 +85,13 @@ class Errand:
     def scheduled(self) -> bool:
         """A scheduler starts it, on another machine than the one it is laid down on."""
         return self.how in ("sbatch", "job")
+
+    def way_inside(self, job: str) -> str | None:
+        """How the machine that a scheduler runs it on is added as a box; None where it is this one."""
+        via = self.instance.via
+        if self.how == "job" and isinstance(via, PodExec):
+            return str(JobExec(via.namespace, job, "run", via.context))
+        return str(SlurmStep(job, self.instance.name)) if self.how == "sbatch" else None
 
     def batch(self, tasks: int = 0) -> dict[str, bytes]:
         """What a scheduler needs besides the plan; nothing where there is none.
@@ -194,11 +201,12 @@ def errand(
         Failure: file, code or name cannot be used.
     """
     job = read_job(file)
-    if isinstance(instance.via, SlurmStep):
+    if isinstance(instance.via, SlurmStep | JobExec):
+        login = instance.via.login if isinstance(instance.via, SlurmStep) else "a box with pod:…"
         raise Failure(
             f"{instance.name} is a job that runs already; what is started in it ends with it.",
             means="Nothing was started.",
-            do=f"Launch on the login node, which submits a job of its own: --on {instance.via.login}.",
+            do=f"Launch where jobs of their own are made: --on {login}.",
             exit=Exit.USAGE,
             code="inside-a-job",
         )

@@ -1,14 +1,15 @@
-"""`rgt add slurm:JOBID@LOGIN-BOX` and `rgt add pod:NAMESPACE/NAME`: machines that answer no SSH."""
+"""`rgt add slurm:JOBID@LOGIN-BOX`, `pod:NAMESPACE/NAME` and `job:NAMESPACE/NAME`: they answer no SSH."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tui.box.cluster import current_context
 from tui.fleet import fleet_file, settings
 from tui.fleet.paths import Paths
 from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
-from tui.model.via import PodExec, SlurmStep, parse_via
+from tui.model.via import JobExec, PodExec, SlurmStep, Via, parse_via
 from tui.verbs.naming import unused
 
 
@@ -32,6 +33,8 @@ def understood(where: Paths, text: str, name: str | None, more: dict[str, Value]
         raise Failure(
             f"The address {error}.", means="Nothing was added.", exit=Exit.USAGE, code="bad-address"
         ) from None
+    if isinstance(via, PodExec | JobExec) and via.context is None:
+        via = _pinned(via)
     known = settings.load(where.fleet_file).instances
     twin = next((one.name for one in known if one.via is not None and one.via == via), None)
     if twin:
@@ -53,11 +56,24 @@ def understood(where: Paths, text: str, name: str | None, more: dict[str, Value]
             )
         platform, base = "slurm", f"{via.login}-{via.job}"
     else:
-        platform, base = "kubernetes", via.pod if isinstance(via, PodExec) else "box"
+        platform, base = "kubernetes", _base(via)
     values: dict[str, Value] = {"platform": platform, "transport": str(via), **more}
     chosen = name or unused(base, (one.name for one in known))
     settings.check_instance(chosen, values)
     return Entry(chosen, values)
+
+
+def _base(via: Via) -> str:
+    return via.pod if isinstance(via, PodExec) else via.job if isinstance(via, JobExec) else "box"
+
+
+def _pinned(via: PodExec | JobExec) -> Via:
+    """The same with the context that is current now, which another terminal may change at any time."""
+    context = current_context()
+    try:
+        return parse_via(f"{via}@{context}") if context else via
+    except ValueError:  # a context of a name that the written form can't hold
+        return via
 
 
 def written(where: Paths, text: str, name: str | None, more: dict[str, Value]) -> Entry:

@@ -203,6 +203,9 @@ def _tell(args: argparse.Namespace, task: Errand, answer: Answer) -> int:
         if answer.pace is not None:
             print(f"checkpoints: {answer.pace.said}")
         print(f"watch it: rgt, or rgt logs {task.run_id} -f")
+        job = answer.truth.job or (answer.started.job if answer.started else None)
+        if job and (inside := task.way_inside(job)) and answer.kind != "finished":
+            print(f"the machine it runs on: rgt add {inside}")
     return {"dead": Exit.ATTENTION, "unknown": Exit.UNKNOWN}.get(answer.kind, Exit.FINE)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tui.box.connect import Connector
 from tui.box.errors import unreachable
-from tui.box.kubectl import enter_pod
+from tui.box.kubectl import enter_job, enter_pod
 from tui.box.secrets import Asker, NoAsker
 from tui.box.slurm_step import enter
 from tui.custody.machine import trust_store
@@ -23,7 +23,7 @@ from tui.fleet.store import Store
 from tui.model.command import CommandRecord
 from tui.model.event import CommandRan
 from tui.model.instance import Instance
-from tui.model.via import PodExec, SlurmStep, Via
+from tui.model.via import JobExec, PodExec, SlurmStep, Via
 from tui.verbs.accounting import sources
 from tui.workers.accounts import AccountsWatch
 from tui.workers.box import BoxTransport, Pace
@@ -55,6 +55,8 @@ class Dialer:
             return await enter(instance, via, self.connector.connect, self.on_command)
         if isinstance(via, PodExec):
             return await enter_pod(instance, via, self.on_command)
+        if isinstance(via, JobExec):
+            return await enter_job(instance, via, self.on_command)
         raise unreachable(
             f"{instance.name} can't be looked into: {via.why}.", retry=False, code="no-transport"
         )
