@@ -140,6 +140,8 @@ async def test_a_key_is_accepted_or_refused_by_the_platform_itself(
     did = await Credentials().take(at("runpod"), asking, "", Heard())
     assert isinstance(did, Did)
     assert did.data == {"api": "yes"}
+    assert did.observed[0].startswith("account key-")
+    assert did.observed[0].endswith("the platform names nobody, so this is the key that was used")
     spec = AccountSpec("runpod", "runpod")
     wrong = replace(asking, account=lambda _p: Account(spec, rig.plane("wrong-key-123456"), "a file"))  # type: ignore[attr-defined]
     with pytest.raises(Failure, match="did not accept the key of a file"):

@@ -95,6 +95,23 @@ def test_what_the_operator_adds_to_a_paste(home: Paths) -> None:
     )  # fmt: skip
 
 
+def test_a_paste_is_tied_to_the_providers_instance(home: Paths, capsys: pytest.CaptureFixture[str]) -> None:
+    runpod = ("ssh -p 1 root@a.example", "--platform", "runpod", "--instance-id", "pod1")
+    assert rgt("add", *runpod, "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["instance_id"] == "pod1"
+    assert rgt("add", *runpod, "--name", "mine") == 0
+    (box,) = load(home.fleet_file).instances
+    assert (box.platform, box.instance_id) == ("runpod", "pod1")
+    capsys.readouterr()
+    assert rgt("add", "ssh -p 2 root@b.example", *runpod[1:]) != 0
+    assert "already in the fleet as mine, with another login" in capsys.readouterr().err
+    assert rgt("add", "ssh -p 2 root@b.example", "--platform", "vastai", "--instance-id", "pod1") == 0
+    assert rgt("add", "ssh -p 3 root@c.example", "--instance-id", "pod1") == 2
+    assert "does not tell whose instance" in capsys.readouterr().err
+    assert rgt("add", "pod:ml/train-0@prod", "--instance-id", "ml/job/train") == 0
+    assert load(home.fleet_file).instances[-1].instance_id == "ml/job/train"
+
+
 def test_a_proxied_login_is_kept_as_one(home: Paths) -> None:
     assert rgt("add", "ssh 7h9k2m4n6p-64411234@ssh.runpod.io -i ~/.ssh/id_ed25519") == 0
     (box,) = load(home.fleet_file).instances

@@ -203,13 +203,14 @@ class Credentials:
             raise Failure(f"{facts.title} did not accept the key of {found.source}: {why}") from None
         left = "not told" if balance.amount is None else f"{balance.amount:,.2f} {balance.currency}"
         observed = (
-            f"account {listing.account or 'not named'}",
+            f"account {listing.account or 'not named'}{'' if listing.account_told else _BY_KEY}",
             f"{len(listing.machines)} machines, balance {left}",
             *(str(warning.line) for warning in found.warnings),
         )
         return Did(brief=f"accepted, from {found.source}", observed=observed, data={"api": "yes"})
 
 
+_BY_KEY = ": the platform names nobody, so this is the key that was used"
 _EXPECTED = SafeText("the platform accepts the key and lists what you rent")
 
 

@@ -22,6 +22,7 @@ from tui.verbs.changes import read_change
 from tui.verbs.identity import following
 from tui.verbs.naming import run_word, unused, unused_name
 from tui.verbs.paste import read_paste
+from tui.verbs.twins import refuse_known, refuse_unplaced
 from tui.verbs.unquoted import as_text
 
 Out = Callable[[str], None]
@@ -57,11 +58,16 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
         "text",
         metavar="TEXT",
         nargs="*",
-        help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME",
+        help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME; job:NAMESPACE/NAME",
     )
     add.add_argument("--name", metavar="BOX", help="its name here; made from the host when not given")
     add.add_argument(
         "--platform", metavar="NAME", help="a profile's name (see rgt profiles), where the host does not tell"
+    )
+    add.add_argument(
+        "--instance-id",
+        metavar="ID",
+        help="the provider's own id of it: what is asked about and ended",
     )
     add.add_argument(
         "--password-env", metavar="VARIABLE", help="environment variable that holds the password"
@@ -100,11 +106,12 @@ class Extras:
     password_env: str | None = None
     price: float | None = None
     currency: str | None = None
+    instance_id: str | None = None
 
 
 def _add(args: argparse.Namespace) -> int:
     text = as_text(args.text) if args.text else read_paste(sys.stdin.buffer, _aside)
-    extras = Extras(args.platform, args.password_env, args.price, args.currency)
+    extras = Extras(args.platform, args.password_env, args.price, args.currency, args.instance_id)
     if args.dry_run:
         return preview(text, args.name, extras, where=paths(), as_json=args.json)
     return add(text, args.name, extras, where=_where(args), as_json=args.json)
@@ -121,12 +128,13 @@ def preview(
         return Exit.FINE
     address = _understood(text, extras)
     if as_json:
-        out(json.dumps(address.as_json(), ensure_ascii=False))
+        out(json.dumps(_told(address, extras), ensure_ascii=False))
     else:
         chosen = name or unused_name(address, _names(where))
+        refuse_unplaced(address, extras.instance_id)
         settings.check_instance(chosen, _values(address, extras))
         out(f"name\t{chosen}")
-        for key, value in address.as_json().items():
+        for key, value in _told(address, extras).items():
             out(f"{key}\t{'–' if value is None else safe(str(value))}")
     _tell_dropped(address)
     return Exit.FINE
@@ -153,15 +161,22 @@ def add(
     if is_via(text):
         entry = add_via.written(where, text, name, _more(extras))
         told = {"name": entry.name, **entry.values}
-        out(json.dumps(told) if as_json else _added(entry.name, where))
+        way = f" It is reached by {entry.values['transport']}."
+        out(json.dumps(told) if as_json else _added(entry.name, where) + way)
         return Exit.FINE
     address, chosen = written(where, text, name, extras)
     if as_json:
-        out(json.dumps({"name": chosen, **address.as_json()}, ensure_ascii=False))
+        out(json.dumps({"name": chosen, **_told(address, extras)}, ensure_ascii=False))
     else:
         out(_added(chosen, where))
     _tell_dropped(address)
     return Exit.FINE
+
+
+def _told(address: Address, extras: Extras) -> dict[str, object]:
+    """What was understood, and whose instance it is where that was said."""
+    told: dict[str, object] = dict(address.as_json())
+    return told | ({"instance_id": extras.instance_id} if extras.instance_id else {})
 
 
 def _added(name: str, where: Paths) -> str:
@@ -171,7 +186,8 @@ def _added(name: str, where: Paths) -> str:
 def write_instance(where: Paths, text: str, name: str = "") -> str:
     """Write a pasted login as a box and say so in one sentence, for the screen. Raises Failure."""
     if is_via(text):
-        return f"Added {add_via.written(where, text, name or None, {}).name}."
+        entry = add_via.written(where, text, name or None, {})
+        return f"Added {entry.name}, by {entry.values['transport']}."
     address, chosen = written(where, text, name or None, Extras())
     return f"Added {chosen}." + (f" Note: {PASSWORD_DROPPED}." if address.password_seen else "")
 
@@ -179,7 +195,8 @@ def write_instance(where: Paths, text: str, name: str = "") -> str:
 def written(where: Paths, text: str, name: str | None, extras: Extras) -> tuple[Address, str]:
     """Write a pasted login as a box; the login and the name it got. Raises Failure."""
     address = _understood(text, extras)
-    _refuse_twin(where, address)
+    refuse_unplaced(address, extras.instance_id)
+    refuse_known(where, address, extras.instance_id)
     chosen = name or unused_name(address, _names(where))
     fleet_file.add_instance(where.fleet_file, chosen, _values(address, extras))
     return address, chosen
@@ -215,27 +232,12 @@ def _values(address: Address, extras: Extras) -> dict[str, Value]:
 
 def _more(extras: Extras) -> dict[str, Value]:
     told: dict[str, Value | None] = {
+        "instance_id": extras.instance_id,
         "password_env": extras.password_env,
         "price_per_hour": extras.price,
         "currency": extras.currency,
     }
     return {key: value for key, value in told.items() if value is not None}
-
-
-def _refuse_twin(where: Paths, address: Address) -> None:
-    known = settings.load(where.fleet_file).instances
-    same = [i.name for i in known if i.endpoint and _door(i.endpoint) == _door(address.endpoint())]
-    if same:
-        raise Failure(
-            f"This login is already in the fleet as {same[0]}.",
-            means="Nothing was added.",
-            do=f"`rgt edit {same[0]} KEY=VALUE` changes it.",
-            code="known-box",
-        )
-
-
-def _door(endpoint: object) -> tuple[object, ...]:
-    return tuple(getattr(endpoint, part) for part in ("host", "port", "user", "jump"))
 
 
 def edit_entry(

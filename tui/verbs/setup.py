@@ -44,10 +44,12 @@ def tools(
     from tui.fleet import fleet_file, profiles, settings
     from tui.fleet.paths import shipped
     from tui.model.account import AccountSpec
+    from tui.model.via import is_via
     from tui.platforms.credentials import Missing, keep
     from tui.platforms.vault import Keyring
     from tui.platforms.vendors import Account, account, finder
     from tui.setup.state import Tools
+    from tui.verbs import add_via
     from tui.verbs.fleet import Extras, written
     from tui.verbs.screen import instance_named
 
@@ -56,6 +58,8 @@ def tools(
             fleet_file.edit_instance(where.fleet_file, name, dict(changes))
 
     def add(pasted: str, name: str, platform: str) -> str:
+        if is_via(pasted):
+            return add_via.written(where, pasted, name or None, {}).name
         return written(where, pasted, name or None, Extras(platform=platform or None))[1]
 
     def forget(name: str) -> None:
