@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tui.platforms.control import NoAnswer, NoSuchMachine
-from tui.platforms.slurm import described, listed
+from tui.box.errors import ConnectFailure
+from tui.fleet.paths import Paths
+from tui.model.custody import Victim
+from tui.model.instance import Endpoint, Instance, LinkState
+from tui.model.via import SlurmStep
+from tui.platforms.control import NoAnswer, NoControlPlane, NoSuchMachine
+from tui.platforms.find import Wanted, plane_for
+from tui.platforms.slurm import Slurm, described, listed
 
 WHO = "user ada\ncluster big\n"
 GONE = "job slurm_load_jobs error: Invalid job id specified\n"
@@ -93,3 +102,31 @@ def test_a_list_that_was_cut_or_refused_is_never_complete() -> None:
         listed(WHO + row)
     with pytest.raises(NoAnswer, match="refused us"):
         listed(WHO + "refused slurm_load_jobs error: refused us\n")
+
+
+# --- the way to the login node ------------------------------------------------------------------------------
+
+JOB = Instance("hpc-7", "slurm", Endpoint("login.example"), "7", via=SlurmStep("7", "hpc"))
+
+
+async def test_the_login_node_is_reached_as_the_operators_own_connections_are(tmp_path: Path) -> None:
+    """It may ask for a password there; where nobody answers, what to do is told."""
+    reached: list[Instance] = []
+
+    async def reach(instance: Instance) -> Any:
+        reached.append(instance)
+        raise ConnectFailure(
+            "hpc: login.example needs a password.",
+            state=LinkState.NEEDS_SECRET,
+            retry=False,
+            do="Connect again and type it, or load a key into the agent.",
+        )
+
+    found = plane_for(Wanted(JOB, None, Paths(tmp_path, tmp_path), reach), NoControlPlane("slurm", "-", "-"))
+    assert isinstance(found, Slurm)
+    asked = Victim(name="hpc-7", platform="slurm", instance_id="7")
+    with pytest.raises(NoAnswer, match=r"needs a password\. Connect again and type it, or load a key"):
+        await found.describe(asked)
+    with pytest.raises(NoAnswer, match="needs a password"):
+        await found.destroy(asked)
+    assert [(one.name, one.via) for one in reached] == [("hpc", None)] * 2

@@ -376,7 +376,7 @@ class Plane(FakePlane):
 def plane(monkeypatch: pytest.MonkeyPatch) -> FakePlane:
     """A control plane that knows the box."""
     found = Plane(machines={OURS.id: OURS, OTHER.id: OTHER})
-    monkeypatch.setattr("tui.workers.end.control_of", lambda platform, where: found)
+    monkeypatch.setattr("tui.workers.end.control_of", lambda *_: found)
     return found
 
 

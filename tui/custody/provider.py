@@ -21,6 +21,7 @@ from tui.model.text import safe
 from tui.platforms import simulated
 from tui.platforms.control import ControlPlane, NoControlPlane
 from tui.platforms.find import Wanted, plane_for
+from tui.platforms.slurm import Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,14 @@ def platform_of(instance: Instance, verb: Verb, where: Paths) -> Platform:
     return Platform(instance, verb, facts, facts.action(verb) if facts else None)
 
 
-def control_of(platform: Platform, where: Paths) -> ControlPlane | NoControlPlane:
-    """Who can be asked about a machine; where nobody can, the operator looks."""
+def control_of(
+    platform: Platform, where: Paths, reach: Reach | None = None
+) -> ControlPlane | NoControlPlane:
+    """Who can be asked about a machine; where nobody can, the operator looks.
+
+    Args:
+        reach: connects to a box, where that is where the platform is asked.
+    """
     title = platform.facts.title if platform.facts else platform.instance.platform
     by_hand = NoControlPlane(
         platform=platform.instance.platform,
@@ -119,7 +126,7 @@ def control_of(platform: Platform, where: Paths) -> ControlPlane | NoControlPlan
         console=platform.console(),
         in_box=platform.in_box,
     )
-    return plane_for(Wanted(platform.instance, platform.facts, where), by_hand)
+    return plane_for(Wanted(platform.instance, platform.facts, where, reach), by_hand)
 
 
 def pace_of(control: ControlPlane) -> Pace:

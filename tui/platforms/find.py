@@ -20,11 +20,13 @@ class Wanted:
     Attributes:
         facts: its platform's profile, None where there is none.
         where: the operator's files; credentials are found by reference only.
+        reach: connects to a box, for what is asked on one; None: by keys alone.
     """
 
     instance: Instance
     facts: Facts | None
     where: Paths
+    reach: slurm.Reach | None = None
 
 
 Opener = Callable[[Wanted], ControlPlane | str]
@@ -39,7 +41,7 @@ def _vendor(wanted: Wanted) -> ControlPlane | str:
 
 PLANES: Mapping[str, Opener] = {
     simulated.PLATFORM: lambda wanted: simulated.plane(wanted.where),
-    slurm.PLATFORM: lambda wanted: slurm.plane(wanted.instance, wanted.where),
+    slurm.PLATFORM: lambda wanted: slurm.plane(wanted.instance, wanted.where, wanted.reach),
     kubernetes.PLATFORM: lambda wanted: kubernetes.plane(wanted.instance),
     **dict.fromkeys(vendors.WAYS, _vendor),
 }

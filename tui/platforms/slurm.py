@@ -94,6 +94,8 @@ class Login(Transport, _Line, Protocol):
 
 
 Dial = Callable[[], Awaitable[Login]]
+Reach = Callable[[Instance], Awaitable[Login]]
+"""Connects to a box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class Slurm:
         try:
             login = await self.dial()
         except Failure as failure:
-            raise NoAnswer(f"The login node can't be reached: {failure.what}") from None
+            raise NoAnswer(f"The login node can't be reached: {failure.line}") from None
         try:
             yield login
         finally:
@@ -285,14 +287,17 @@ def listed(text: str) -> Listing:
     return Listing(tuple(machines.values()), complete=True, account=said.account)
 
 
-def plane(instance: Instance, where: Paths) -> Slurm | str:
-    """The cluster of a job; in words why nothing can be asked about this box."""
+def plane(
+    instance: Instance, where: Paths, reach: Reach | None = None
+) -> Slurm | str:
+    """The cluster of a job; in words why nothing can be asked about this box.
+
+    Args:
+        reach: connects to a box as the operator's other connections are made, which may ask for a password
+            once and knows it then; None: by keys alone.
+    """
     if not isinstance(instance.via, SlurmStep) or instance.endpoint is None:
         return "is a login node: it is not rented, and its jobs are boxes of their own"
     login = replace(instance, name=instance.via.login, via=None)
-
-    async def dial() -> Login:
-        trust = TrustStore(where.state / "hostkeys", where.receipts)
-        return await Connector(trust).connect(login)
-
-    return Slurm(dial, instance.via.login)
+    by = reach or Connector(TrustStore(where.state / "hostkeys", where.receipts)).connect
+    return Slurm(lambda: by(login), instance.via.login)

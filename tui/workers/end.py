@@ -63,7 +63,7 @@ class End:
     @property
     def by_hand(self) -> NoControlPlane | None:
         """What to do by hand, where no control plane can be asked."""
-        control = control_of(self.platform, self.where)
+        control = control_of(self.platform, self.where, self.look.dial)
         return control if isinstance(control, NoControlPlane) else None
 
     @property
@@ -95,7 +95,7 @@ class End:
         Raises:
             Failure: another rgt is at it, or journal or ledger could not be written.
         """
-        control = control_of(self.platform, self.where)
+        control = control_of(self.platform, self.where, self.look.dial)
         ledger = Ledger(self.where.receipts)
         with Journal.open(journal_path(self.where, self.order.victim), self.clock) as journal:
             if not isinstance(control, NoControlPlane):
