@@ -140,6 +140,39 @@ async def test_one_look_at_everything_ends_in_time() -> None:
     }
 
 
+async def test_nothing_of_one_look_goes_on_afterwards() -> None:
+    """Late ones are ended and awaited, also where one takes its time, or where the look is given up."""
+    ended: list[str] = []
+
+    class Slow(Pretend):
+        async def look(self, account: Any, facts: Any) -> AccountView:
+            if account.name == "b":
+                raise LookupError("broken")
+            self.asked.append(account.name)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.02)
+                ended.append(account.name)
+            raise AssertionError
+
+    views = await look_once(Slow(), 0.1)
+    assert ended == ["a"]
+    assert {view.name: str(view.why) for view in views} == {
+        "a": "It did not answer within 0.1 s.",
+        "b": "rgt itself failed to ask it (LookupError).",
+    }
+    sources = Slow()
+    looking = asyncio.create_task(look_once(sources, 60.0))
+    while not sources.asked:
+        await asyncio.sleep(0.01)
+    looking.cancel()
+    await asyncio.wait([looking], timeout=20)
+    assert looking.cancelled()
+    assert ended == ["a", "a"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 # --- who is asked at all ------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ FIRST_S = 1.0
 TICK_S = 5.0
 PERIOD_S = 60.0
 SLOWEST_S = 900.0
+_END_S = 1.0
 MOST = 20
 """Accounts asked at all."""
 
@@ -95,7 +96,7 @@ class AccountsWatch:
             for task in asking:
                 task.cancel()
             if asking:
-                await asyncio.wait(asking, timeout=1.0)
+                await asyncio.wait(asking, timeout=_END_S)
 
     async def _look_at_plan(self) -> None:
         stamp = self.changed()
@@ -124,7 +125,7 @@ class AccountsWatch:
 
     async def _ask(self, spec: AccountSpec, due: _Due) -> None:
         """One look. The next one waits longer where this one failed."""
-        view = await self._view(spec)
+        view = await _look(self.sources, spec, self._plan.facts, self.store.clock())
         due.failures = due.failures + 1 if view.told_at is None else 0
         due.at = self.clock() + min(SLOWEST_S, self.period_s * 2**due.failures)
         await self.store.put(AccountSeen(view))
@@ -133,17 +134,17 @@ class AccountsWatch:
             if view.why:
                 await self.store.put(Notice(safe(f"{spec.name}: {view.why}", 300), "attention"))
 
-    async def _view(self, spec: AccountSpec) -> AccountView:
-        try:
-            account = await asyncio.to_thread(self.sources.open, spec)
-            if isinstance(account, str):
-                return AccountView(
-                    spec.name, spec.platform, asked_at=self.store.clock(), why=safe(account, 300)
-                )
-            return await self.sources.look(account, self._plan.facts)
-        except Exception as fault:  # noqa: BLE001 - an account's fault must not end the watch of the others
-            why = safe(f"rgt itself failed to ask it ({type(fault).__name__}).", 200)
-            return AccountView(spec.name, spec.platform, asked_at=self.store.clock(), why=why)
+
+async def _look(sources: Sources, spec: AccountSpec, facts: Facts, at: float | None = None) -> AccountView:
+    """One account as it answers; why it does not, where it does not."""
+    try:
+        account = await asyncio.to_thread(sources.open, spec)
+        if isinstance(account, str):
+            return AccountView(spec.name, spec.platform, asked_at=at, why=safe(account, 300))
+        return await sources.look(account, facts)
+    except Exception as fault:  # noqa: BLE001 - an account's fault must not end the look at the others
+        why = safe(f"rgt itself failed to ask it ({type(fault).__name__}).", 200)
+        return AccountView(spec.name, spec.platform, asked_at=at, why=why)
 
 
 @dataclass(slots=True)
@@ -178,25 +179,21 @@ class FleetSources:
 
 
 async def look_once(sources: Sources, deadline_s: float) -> Sequence[AccountView]:
-    """One look at every account at once, for verbs without a screen."""
+    """One look at every account at once, for verbs without a screen. Nothing of it goes on afterwards."""
     plan = await asyncio.to_thread(sources.plan)
-
-    async def one(spec: AccountSpec) -> AccountView:
-        account = await asyncio.to_thread(sources.open, spec)
-        if isinstance(account, str):
-            return AccountView(spec.name, spec.platform, why=safe(account, 300))
-        return await sources.look(account, plan.facts)
-
-    tasks = {spec: asyncio.create_task(one(spec)) for spec in plan.specs[:MOST]}
+    tasks = {spec: asyncio.create_task(_look(sources, spec, plan.facts)) for spec in plan.specs[:MOST]}
     if not tasks:
         return ()
-    await asyncio.wait(tasks.values(), timeout=deadline_s)
-    late = safe(f"It did not answer within {deadline_s:g} s.")
-    views = []
-    for spec, task in tasks.items():
-        if task.done():
-            views.append(task.result())
-        else:
+    late: set[asyncio.Task[AccountView]] = set(tasks.values())
+    try:
+        _, late = await asyncio.wait(late, timeout=deadline_s)
+    finally:
+        for task in late:
             task.cancel()
-            views.append(AccountView(spec.name, spec.platform, why=late))
-    return views
+        if late:
+            await asyncio.wait(late, timeout=_END_S)
+    why = safe(f"It did not answer within {deadline_s:g} s.")
+    return [
+        AccountView(spec.name, spec.platform, why=why) if task in late else task.result()
+        for spec, task in tasks.items()
+    ]
