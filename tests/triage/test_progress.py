@@ -74,6 +74,12 @@ def read(text: str) -> Progress | None:
          "ppl=6654.8", "epoch", 1, None, 13.1, None),
         ("| epoch 028 | loss 3.976 | nll_loss 2.204 | num_updates 9165 | lr 0.00033",
          "step", 9165, None, 3.976, None),
+        # Marian, Composer, LitGPT
+        ("[2018-12-12 18:25:54] Ep. 1 : Up. 19000 : Sen. 13,885,795 : Cost 2.07635450 : Time 1280.97s",
+         "step", 19000, None, 2.0763545, None),
+        ("[batch=120/4800]:\n\t Train loss/train/total: 4.2101", "step", 120, 4800, 4.2101, None),
+        ("Epoch 1 | iter 1210 step 302 | loss train: 1.412, val: n/a | iter time: 301.21 ms (step)",
+         "step", 1210, None, 1.412, None),
         # timm, ESPnet
         ("Train: 12 [ 350/1251 ( 28%)]  Loss: 4.212 (4.30)  Time: 0.412s, 2485.31/s",
          "epoch", 12, None, 4.212, None),
@@ -126,6 +132,8 @@ def test_what_trainers_print(
         "--- end of training set statistics",
         "the model saved. nothing yet",
         "10 ms/step",
+        "[batch=64]",
+        "time to wake up. 12 samples are left",
     ],
 )
 def test_what_is_no_progress(text: str) -> None:
@@ -148,6 +156,7 @@ def test_what_is_no_progress(text: str) -> None:
         "Restoring model weights from the end of the best epoch: 42.",
         "[2024-03-01 10:00:00,001] [INFO] [launch.py:348:main] Process 28133 exits successfully.",
         "2024-01-01 | INFO | fairseq_cli.train | done training in 123.4 seconds",
+        "LAUNCH INFO 2023-04-07 11:21:26,453 Pod completed",
         "wandb: Run history:\nwandb:   train/loss █▅▃▂▁\nwandb: Synced 5 W&B file(s), 0 media file(s)",
         "Training completed in 3 h",
         "Finished Training",

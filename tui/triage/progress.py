@@ -30,7 +30,8 @@ _CLOCK = (
 
 # Anything else cannot hold progress; most lines of a noisy log end here.
 _HINT = re.compile(
-    r"(?i)epoch|step|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
+    r"(?i)epoch|step|batch=|up\. \d"
+    r"|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
     r"|find logs|model saved|best metric|训练|訓練"
 )
 
@@ -58,19 +59,19 @@ _EPOCH = re.compile(
 _TIMM = re.compile(rf"(?i)\btrain:? +(?P<epoch>\d+) +\[ *(?P<step>{_COUNT}) */ *(?P<steps>{_COUNT})")
 _ESPNET = re.compile(r"(?<![\w.])(?P<epoch>\d+)epoch:train:")
 _YOLO = re.compile(r"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+\d+(?:\.\d+)?[GM]i?B?\s")
-_EPOCHS = (_YOLO, _EPOCH, _TIMM, _ESPNET)
-_COUNTER = (
-    r"(?i)(?<![a-z0-9])(?:global[_ ]?|train(?:ing)?[_ ]?)?(?:steps?|iter(?:ation)?s?|num_updates|updates?)"
-)
-_STEP = re.compile(
-    rf"{_COUNTER}(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)"
-)
+_MARIAN = re.compile(r"\bEp\. (?P<epoch>\d+) : ")
+_EPOCHS = (_YOLO, _EPOCH, _TIMM, _ESPNET, _MARIAN)
+_COUNTED = r"(?i)(?<![a-z0-9])(?:global[_ ]?|train(?:ing)?[_ ]?)?"
+_COUNTERS = r"steps?|iter(?:ation)?s?|num_updates|updates?|(?<=: )up\.(?= )"
+_COLON = r"(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
+_STEP = re.compile(rf"{_COUNTED}(?:{_COUNTERS}){_COLON}(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)")
 _STEP_OF = re.compile(
-    rf"{_COUNTER}(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
+    rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
 )
 _LOSS = re.compile(
-    r"(?i)(?<![\w.-])(?P<name>(?:(?:reduced_)?train(?:ing)?[_/ ]|total[_ ]|lm |last|av[gr]_?|mean )?loss"
-    r"|(?:训练)?损失)['\"]?"
+    r"(?i)(?<![\w.-])(?P<name>(?:(?:reduced_)?train(?:ing)?[_/ ]|total[_ ]|lm |last|av[gr]_?|mean )?"
+    r"loss(?: train(?=:)|/train(?:/total)?)?"
+    r"|(?<= : )cost|(?:训练)?损失)['\"]?"
     rf"\s*(?:[:=]|is)?\s*\(?(?P<loss>{_NUMBER})"
 )
 _NOT_TRAINING = re.compile(r"(?i)(?:val|valid|validation|eval|test|dev|best|min|minimum|aux|nll)[ _/]\Z")
@@ -85,6 +86,7 @@ _END = re.compile(
     r"|\boverall training speed:|\btotal training time:"  # detectron2
     r"|\bdone training in "  # fairseq
     r"|\bprocess \d+ exits successfully"  # DeepSpeed
+    r"|^LAUNCH INFO .{0,40}\bPod completed$"  # Paddle
     r"|\bsynced \d+ w&b file|^wandb: Find logs at:"  # Weights & Biases closes a run
     r"|\btraining of experiment is done\b"  # YOLOX
     r"|^\W*model saved\.$"  # kohya

@@ -22,6 +22,7 @@ _QUOTES = re.compile(
     r"|texts?|content|examples?|dialogue?|chat|query|documents?|captions?|transcripts?|title|message_text"
     r"|[STHDP]-\d+|问题|回答|样本|样例|输入|输出|用户|助手)"
     r"(?: ?[#\[(]?\d{1,9}[\])]?)?\s*['\"]?\s*(?:[:=>|：]|\t)"
+    r"|^test_\w+ \(\S+\) \.\.\. "  # a test names what it provokes
 )
 _QUOTES_INSIDE = re.compile(
     r"(?i)['\"](?:text|content|prompt|instruction|inputs?|outputs?|response|question|answer|completion"

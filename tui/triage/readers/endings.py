@@ -64,7 +64,7 @@ _EXIT = re.compile(
     r"(?i)(?:exits? with return code ?=|exitcode ?[:=]|exit(?:ed)? (?:with )?(?:exit )?(?:code"
     r"|status)(?: is)?[:= ]|terminated with code|returned non-zero exit status"
     r"|process finished with exit code|exit status:?|failed with (?:exit )?(?:code|status)"
-    r"|exit_code[:=]) *\(?(?P<code>-?\d{1,3})\b"
+    r"|status failed cmd \[.{1,1000}\] code|exit_code[:=]) *\(?(?P<code>-?\d{1,3})\b"
 )
 _SRUN = re.compile(
     rf"(?i)^srun: error: (?P<node>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<code>"

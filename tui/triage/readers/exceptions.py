@@ -43,7 +43,8 @@ _IGNORED = re.compile(
 )
 _BOX = re.compile(r"^[│|] (?P<file>(?:/|[A-Za-z]:|\.{0,2}/)?[^\s:│]+\.py):(?P<line>\d+) in ")
 _ELSEWHERE_TOO = re.compile(
-    r"(?i)see (?:the )?(?:stack trace|root cause)|in a background process|engine core initialization failed"
+    r"(?i)see (?:the )?(?:stack trace|root cause)|error is reported as above"
+    r"|in a background process|engine core initialization failed"
 )
 _WARNING = re.compile(r"(?:^|\.)\w*Warning$")
 _LAST = 12  # rows before the end among which an exception needs no traceback

@@ -180,7 +180,7 @@ def not_finite(view: View, cls: str) -> Iterator[Hit]:
         yield Hit(
             first.at, facts=hidden | {"windows": len(bad)}, severity="fatal", settled=True, confidence=0.9
         )
-    elif len(bad) > 2 or len(after) < _MANY:
+    elif (len(bad) > 2 or len(after) < _MANY) and not all(view.handled(f.at) for f in bad):
         facts: dict[str, Fact] = {"detail": "transient", "windows": len(bad)}
         yield Hit(bad[0].at, facts=facts, severity="warning", settled=True, confidence=0.6)
 
