@@ -132,6 +132,22 @@ def test_of_a_watched_card_the_last_sample_counts_and_of_its_partitions_the_firs
     assert (gpu.index, gpu.power_w, gpu.power_limit_w, gpu.temp_c) == (0, 456, 750, 60)
 
 
+@pytest.mark.parametrize(
+    ("stdout", "known"),
+    [
+        ("", True),
+        ("No running processes found\n", True),
+        ("pid, process_name, used_gpu_memory [MiB]\n", True),
+        ("what ever this may be\n", False),
+    ],
+)
+def test_processes_that_cannot_be_read_are_not_told_as_none(stdout: str, known: bool) -> None:
+    command = "nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv"
+    report = parse_output(command, stdout.encode(), b"", 0).gpu
+    assert report is not None
+    assert report.processes == (() if known else None)
+
+
 def test_what_a_cell_said_instead_of_a_number_is_kept() -> None:
     gpu = build_gpu({"index": "1", "power_w": "[Not Supported]", "util_pct": "0 %"}, 0)
     assert gpu.power_w is None

@@ -422,6 +422,22 @@ def test_rows_in_no_known_form_are_not_told_as_no_jobs(command: str, stdout: str
     assert (found.refusal is None) is known
 
 
+@pytest.mark.parametrize("command", ["fuser -v /dev/nvidia*", "lsof /dev/nvidia0"])
+def test_holders_that_cannot_be_read_are_not_told_as_none(command: str) -> None:
+    assert report(command, "", 1).holders == ()
+    assert (
+        report(command, "                     USER        PID ACCESS COMMAND\n/dev/nvidia0:\n").holders == ()
+    )
+    assert report(command, "what ever this may be\n").holders is None
+
+
+def test_a_search_for_processes_that_cannot_be_read_finds_out_nothing() -> None:
+    for text, procs in (("", ()), ("what ever this may be\n", None)):
+        found = report("pgrep -af train.py", text, 0 if text else 1).listing
+        assert found is not None
+        assert found.procs == procs
+
+
 def test_squeue_in_its_long_form_begins_with_a_date() -> None:
     text = (
         "Mon Nov 24 10:00:00 2025\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tui.box.parsers.amd import amd_gpus, amd_processes, first_json
@@ -24,6 +25,7 @@ from tui.box.parsers.report import GpuReport, Output, Refusal
 from tui.model.telemetry import Gpu, GpuProcess
 from tui.model.text import SafeText, safe
 
+_NO_PROCESS = re.compile(r"\s*(?:[\w.\[\] ]+,)*\s*pid\b|.*no running processes", re.IGNORECASE)
 _UNREAD = SafeText("the answer is in no form that is known")
 
 
@@ -122,9 +124,15 @@ def _processes_of_tables(
     if not asked:
         return None
     found = tuple(process for table in asked for process in processes_of(table))
-    if found or (refusal is None and output.exit in {0, None}):
+    if found or (refusal is None and output.exit in {0, None} and _lists_nothing(output.stdout)):
         return found
     return () if refusal is not None and refusal.answered else None
+
+
+def _lists_nothing(text: str) -> bool:
+    """Whether a query of processes printed its header at most, or that there are none."""
+    told = [line for line in text.split("\n") if line.strip()]
+    return all(_NO_PROCESS.match(line) for line in told)
 
 
 def _unread(output: Output) -> Refusal:

@@ -170,7 +170,8 @@ def _deleted(job: _Job) -> DeletedReport | None:
         return None
     report = read_deleted(job.output.stdout)
     refusal = job.silence("lsof")
-    if refusal is None and report.files is None and job.output.exit in {0, 1, None}:
+    silent = not job.output.stdout.strip() and job.output.exit in {0, 1, None}
+    if refusal is None and report.files is None and silent:
         report = replace(report, files=())  # lsof ends with 1 and prints nothing where nothing fits
     return replace(report, refusal=refusal)
 

@@ -196,7 +196,8 @@ def _read_call(call: Invocation, command: CommandLine, output: Output, processes
         return SystemReport(listing=_asked_alive(call, output))
     if call.tool in {"fuser", "lsof"}:
         read = process.parse_fuser if call.tool == "fuser" else process.parse_lsof
-        return SystemReport(holders=read(output.stdout))
+        holders = read(output.stdout)
+        return SystemReport(holders=holders if holders or _names_no_holder(output.stdout) else None)
     if call.tool == "screen":
         return SystemReport(tmux=tmux.read_screen(output.both))
     if call.tool == "tmux":
@@ -208,6 +209,11 @@ def _read_call(call: Invocation, command: CommandLine, output: Output, processes
     if call.tool in _KERNEL_LOGS:
         return SystemReport(kills=parse_kills(output.stdout), stuck=parse_stuck(output.stdout))
     return _boot_call(call, output.stdout)
+
+
+def _names_no_holder(text: str) -> bool:
+    """Whether nothing but a header and names of devices stands there."""
+    return all(re.fullmatch(r"\s*(?:USER|COMMAND)\s+PID\s.*|(?:/\S+:)?\s*", line) for line in lines(text))
 
 
 def _boot_call(call: Invocation, text: str) -> SystemReport:
@@ -231,7 +237,9 @@ def _listing(call: Invocation, command: CommandLine, output: Output) -> Listing 
     if complaint(output) or (output.exit not in {0, 1, None} and not output.stdout.strip()):
         return None
     if call.tool != "ps":
-        return process.read_listing(ps_table.parse_pgrep(output.stdout), all_asked=False, searched=True)
+        found = ps_table.parse_pgrep(output.stdout)
+        told = found if found or not output.stdout.strip() else None
+        return process.read_listing(told, all_asked=False, searched=True)
     searched = any(one.tool in _FILTERS for one in command.invocations)
     asked_all = any(re.fullmatch(r"-?[A-Za-z]*[eAx][A-Za-z]*", arg) for arg in call.args[:1])
     columns, text = ps_table.columns_of(call.args), output.stdout
