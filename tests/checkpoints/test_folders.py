@@ -33,8 +33,8 @@ SHARD = {n: f"model-{n:05d}-of-00003.safetensors" for n in range(1, 5)}
 INDEX = "model.safetensors.index.json"
 
 
-def index(weights: Mapping[str, str]) -> bytes:
-    return json.dumps({"metadata": {"total_size": 48}, "weight_map": dict(weights)}).encode()
+def index(weights: Mapping[str, str], total: int = 24) -> bytes:
+    return json.dumps({"metadata": {"total_size": total}, "weight_map": dict(weights)}).encode()
 
 
 def sharded(*there: int, **change: bytes) -> dict[str, bytes]:
@@ -76,6 +76,14 @@ def test_shards_are_one_checkpoint(tmp_path: Path) -> None:
         ),
         (sharded(1, 2, 3, **{INDEX: b"{"}), "corrupt", {"subtype": "bad_index"}),
         (sharded(1, 2, 3, **{INDEX: b'{"weight_map": {"a": 7}}'}), "corrupt", {"subtype": "bad_index"}),
+        (sharded(1, 2, 3, **{INDEX: b"[]"}), "corrupt", {"subtype": "bad_index", "bad": (INDEX,)}),
+        (sharded(1, 2, 3, **{INDEX: b"{}"}), "corrupt", {"subtype": "bad_index"}),
+        (sharded(1, 2, 3, **{INDEX: b"<<<<<<< HEAD\n{}\n"}), "corrupt", {"subtype": "bad_index"}),
+        (
+            sharded(1, 2, 3, **{INDEX: index({f"w{n}": SHARD[n] for n in (1, 2, 3)}, total=48)}),
+            "suspicious",
+            {"code": "suspicious-total-size", "detail": "total_size"},
+        ),
         (sharded(1, 2, 3, **{INDEX: index({"w": "/etc/passwd"})}), "unsafe", {"code": "path-escapes"}),
         (sharded(1, 2, 3, **{INDEX: index({"w": "..\\..\\x"})}), "unsafe", {"code": "path-escapes"}),
         (sharded(1, 2, 3, **{INDEX: index({"w": "a/../../x"})}), "unsafe", {"code": "path-escapes"}),
@@ -98,6 +106,26 @@ def test_what_is_wrong_with_shards(
     found = only(tmp_path, files, "hf_sharded")
     assert found.verdict == word
     assert {key: getattr(found, key) for key in told} == told
+
+
+def test_the_index_of_a_variant_names_it_last(tmp_path: Path) -> None:
+    files = {name.replace("model-", "model.fp16-"): data for name, data in sharded(1, 2, 3).items()}
+    listed = files.pop(INDEX).replace(b"model-", b"model.fp16-")
+    whole = {**files, "model.safetensors.index.fp16.json": listed}
+    assert only(tmp_path / "a", whole, "hf_sharded").verdict == "ok"
+    assert only(tmp_path / "b", files, "hf_sharded").verdict == "incomplete"
+
+
+def test_an_index_that_counts_no_bytes_is_fine(tmp_path: Path) -> None:
+    listed = json.dumps({"weight_map": {f"w{n}": SHARD[n] for n in (1, 2, 3)}}).encode()
+    assert only(tmp_path, sharded(1, 2, 3, **{INDEX: listed}), "hf_sharded").verdict == "ok"
+
+
+def test_a_shard_that_is_a_link_to_nothing_is_missing(tmp_path: Path) -> None:
+    put(tmp_path, sharded(1, 2))
+    (tmp_path / SHARD[3]).symlink_to("../../blobs/gone")
+    found = next(one for one in looked_at(tmp_path).checkpoints if one.kind == "hf_sharded")
+    assert (found.verdict, found.missing) == ("incomplete", (SHARD[3],))
 
 
 def test_shards_without_an_index(tmp_path: Path) -> None:
@@ -139,6 +167,8 @@ def test_an_adapter_needs_no_model(tmp_path: Path) -> None:
     assert only(tmp_path / "b", {"adapter_config.json": config}, "adapter").missing == (
         "adapter_model.safetensors",
     )
+    cut = {**files, "adapter_config.json": config[:12]}
+    assert only(tmp_path / "d", cut, "adapter").code == "corrupt-bad-config"
     lonely = {"adapter_model.safetensors": good_safetensors()}
     assert only(tmp_path / "c", lonely, "adapter").missing == ("adapter_config.json",)
 
@@ -173,6 +203,9 @@ def test_a_trainers_folder_is_judged_by_its_weights(tmp_path: Path) -> None:
         ({"model.safetensors": None}, "incomplete", ("model.safetensors",)),
         ({"model.safetensors": good_safetensors()[:-1]}, "corrupt", ()),
         ({"optimizer.pt": GOOD[:-1]}, "corrupt", ()),
+        ({"optimizer.pt": good_zip({"x": calls("posix.system")})}, "unsafe", ()),
+        ({"trainer_state.json": b'{"global_step": 5'}, "corrupt", ()),
+        ({"trainer_state.json": b""}, "corrupt", ()),
     ],
 )
 def test_a_trainers_folder_that_is_not_whole(
@@ -330,6 +363,7 @@ def test_pipes_and_sockets_are_never_opened(tmp_path: Path) -> None:
     ["m.pt.part", "m.pt.PART", "m.safetensors.incomplete", "m.pt.tmp", "m.pt.tmp.4711",
      "m.pt.12ab34cd.partial",
      "Unconfirmed 123.crdownload", ".m.pt.Xk3d9Q", "model.pt~", "#model.pt#", ".~tmp~m.pt", "m.pt.aria2",
+     "m.pt.7F3a9c0D", "m.pt.uploading", "m.pt.baiduyun.p.downloading", "m.safetensors.xltd",
      "predictions.csv.part", ".syncthing.m.pt.tmp", ".goutputstream-AB12CD", "m.ckpt.bak"],
 )  # fmt: skip
 def test_what_is_being_written_is_known_by_its_name(tmp_path: Path, name: str) -> None:
@@ -348,6 +382,9 @@ def test_what_is_being_written_is_known_by_its_name(tmp_path: Path, name: str) -
         "tmp.pt",
         "party.pt",
         "m.st",
+        "m.pt.20241231",
+        "m.pt.1a2b3c4d",
+        "notes.DEADBEEF",
     ],
 )
 def test_what_stands_by_itself(name: str) -> None:

@@ -28,6 +28,7 @@ _OLDER = "Finish the transfer, or use an older step."
 _REMOVE = "Remove what does not belong, or save the checkpoint again."
 _NEVER = "Never load it. Find out where it came from; get the weights as safetensors from a source you trust."
 _RESAVE = "Save it with tensors and plain numbers only; or allow exactly these types, where you know them."
+_RESAVE_OLD = "Load it on a machine you can lose, with an old torch, and save it again."
 _EARLIER = "Go back to the last checkpoint without them."
 _MEND = "Mend the manifest."
 _INSTALL = "Install torch: pip install 'remote-gpu-trainer[verify]'"
@@ -46,6 +47,7 @@ _REFUSES: dict[str, tuple[str, str]] = {
     "corrupt-bad-zip": ("its zip directory contradicts the file", _AGAIN),
     "corrupt-bad-pickle": ("its pickle is damaged or contradicts itself", _AGAIN),
     "corrupt-bad-index": ("the index of its shards cannot be read", "Fetch the index again."),
+    "corrupt-bad-config": ("the configuration beside the weights cannot be read", "Fetch it again."),
     "corrupt-does-not-load": ("torch refuses to load it", _AGAIN),
     "corrupt-html": ("a web page under a checkpoint's name", _LOGIN),
     "corrupt-json": ("a server's answer under a checkpoint's name", _LOGIN),
@@ -68,6 +70,12 @@ _REFUSES: dict[str, tuple[str, str]] = {
     "suspicious-data-before-zip": ("foreign bytes before the archive", _AGAIN),
     "suspicious-data-after-zip": ("foreign bytes after the archive", _AGAIN),
     "suspicious-data-after-end": ("foreign bytes after the last tensor", _AGAIN),
+    "suspicious-data-after-pickle": ("foreign bytes after the pickle inside", _REMOVE),
+    "suspicious-total-size": ("its index was made for other weights", "Save the index again."),
+    "suspicious-torch-tar": (
+        "the tar format of torch before 0.1.10, which safe loading refuses",
+        _RESAVE_OLD,
+    ),
     "suspicious-foreign-shard": ("a shard of another save lies beside it", _REMOVE),
     "suspicious-leaves-tree": ("a link leads out of the folder", "Put a copy in its place."),
     "suspicious-pickle-protocol": ("safe loading knows no such pickle", "Save with pickle_protocol=2."),
@@ -118,6 +126,10 @@ _GAPS: dict[str, tuple[str, str]] = {
     "crc-not-recorded": ("saved without checksums: damage inside a tensor cannot show", _MANIFEST),
     "no-checksum": ("the format has no checksum: damage inside a tensor cannot show", _MANIFEST),
     "side-file-needs-allowlist": ("a trainer's state that safe loading refuses", "The weights load."),
+    "numbers-not-read": (
+        "its parts are whole; the numbers in them were not looked at",
+        "Load it with torch.",
+    ),
     "format-not-judged": ("a checkpoint format that rgt cannot judge", "Load it with its own library."),
     "pickle-not-scanned": ("a pickle too long to be examined whole", "Do not unpickle it unseen."),
     "special-file": ("a pipe, socket or device: not opened", "Remove it."),

@@ -31,6 +31,8 @@ class Contents:
     Attributes:
         names: of all tensors of the state dict, for the index of a sharded checkpoint.
         spans: bytes of the file that hold tensors, for whoever looks at the numbers.
+        size: bytes of all tensors; None where views may share them.
+        big: numbers stand there with their most significant byte first.
         gap: why the spans do not cover every tensor; empty where they do.
         facts: whole numbers and short texts at the top, by key.
     """
@@ -46,7 +48,9 @@ class Contents:
     step: int | None = None
     flavour: str | None = None
     resumable: bool | None = None
+    size: int | None = None
     metadata: dict[str, str] | None = None
+    big: bool = False
     gap: str = ""
     facts: dict[str, int | str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from tui.checkpoints import deepspeed, series, sharded
+from tui.checkpoints import deepspeed, distcp, series, sharded
 from tui.checkpoints.contents import Contents
 from tui.checkpoints.disk import Disk, OwnDisk
 from tui.checkpoints.jailer import Jail
@@ -283,10 +283,12 @@ class _Examiner:
             frozenset(entries),
             lambda n: self._real(entries[n]),
             self._options.disk.open,
+            self._options.crc,
+            self._stop,
         )
         for whole in sharded.judge_sharded(folder):
             self._take(whole, path)
-        for judge in (sharded.judge_adapter, sharded.judge_trainer):
+        for judge in (sharded.judge_adapter, sharded.judge_trainer, distcp.judge_distributed):
             found = judge(folder)
             if found is not None:
                 self._take(found, path)

@@ -11,7 +11,7 @@ HEAD = 4096
 
 Content = Literal[
     "empty", "zip", "torch_legacy", "pickle", "safetensors", "archive", "lfs_pointer", "annex_pointer",
-    "html", "json", "xml", "text", "hdf5", "gguf", "numpy", "zeros", "unknown",
+    "html", "json", "xml", "text", "hdf5", "gguf", "numpy", "apple_double", "zeros", "unknown",
 ]  # fmt: skip
 
 LEGACY_MAGIC = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
@@ -29,9 +29,11 @@ _STARTS: tuple[tuple[tuple[bytes, ...], Content], ...] = (
     (_ARCHIVES, "archive"),
     ((b"\x89HDF\r\n\x1a\n",), "hdf5"),
     ((b"GGUF",), "gguf"),
+    ((b"\0\5\x16\7",), "apple_double"),
     ((b"\x93NUMPY",), "numpy"),
 )
-_LFS = re.compile(rb"version https?://(?:git-lfs|hawser)\.github\.com/spec/v\d\n")
+_LFS = re.compile(rb"version https?://(?:git-lfs|hawser)\.github\.com/spec/v\d\r?\n")
+_ANNEX = re.compile(rb"/annex/objects/|(?:\.\./)*\.git/annex/objects/")
 _LFS_SIZE = re.compile(rb"^size (\d{1,18})\s*$", re.MULTILINE)
 _MARKUP = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html|head|body|!--)", re.IGNORECASE)
 _TEXT_OUT = bytes(set(range(256)) - set(b"\t\n\r\f\x1b") - set(range(32, 127)))
@@ -59,7 +61,7 @@ def content_of(head: bytes, size: int) -> Content:
         return "archive"
     if _LFS.match(head):
         return "lfs_pointer"
-    if head.startswith((b"/annex/objects/", b"../.git/annex/objects/")):
+    if _ANNEX.match(head):
         return "annex_pointer"
     if is_safetensors(head, size):
         return "safetensors"
@@ -97,6 +99,12 @@ def _readable(head: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return not any(c in head for c in b"\0\x01\x02\x03\x04\x05\x06\x07")
+
+
+def is_begin_of_torch(head: bytes) -> bool:
+    """Whether these few bytes are all that came of a file of torch: less than its magic number."""
+    whole = (b"PK\x03\x04", *(b"\x80" + bytes([protocol]) + LEGACY_MAGIC for protocol in (2, 3)))
+    return any(start.startswith(head) and len(head) < len(start) for start in whole)
 
 
 def is_safetensors(head: bytes, size: int) -> bool:

@@ -25,8 +25,9 @@ _CLAIMS = tuple((re.compile(pattern, re.IGNORECASE), claim) for pattern, claim i
 _TRANSFERS = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
+        r"(?P<base>.+)\.baiduyun\.(?:p\.downloading|uploading\.cfg)\Z",
         r"(?P<base>.+)\.(?:part|partial|tmp|temp|incomplete|crdownload|filepart|aria2|download|opdownload|!qb|!ut|"
-        r"bc!|unconfirmed|unfinished|swp|swx)\Z",
+        r"bc!|unconfirmed|unfinished|uploading|downloading|xltd|fdmdownload|dtapart|swp|swx)\Z",
         r"(?P<base>.+)\.(?:tmp|part)[._-]?\d+\Z",
         r"(?P<base>.+)\.[0-9a-z]{6,10}\.(?:partial|incomplete|tmp)\Z",
         r"\.~tmp~/?(?P<base>.*)\Z",
@@ -38,6 +39,9 @@ _TRANSFERS = tuple(
     )
 )
 _RSYNC = re.compile(r"\.(?P<base>.+)\.(?P<random>[A-Za-z0-9]{6})", re.DOTALL)
+_AWS = re.compile(r"(?P<base>.+)\.(?=[0-9a-f]*[A-F])[0-9a-fA-F]{8}", re.DOTALL)
+"""`s3transfer` appends eight hexadecimal digits of both cases; a commit's or a date's have no capitals."""
+
 _EDITORS = re.compile(r"(?P<base>.+)~\Z|#(?P<hash>.+)#\Z|(?P<bak>.+)\.(?:bak|orig|old)~?\Z", re.DOTALL)
 
 MARKERS = frozenset(
@@ -49,6 +53,9 @@ POINTERS = frozenset({"latest", "last_checkpoint", "latest_checkpointed_iteratio
 SHARD = re.compile(
     r"(?P<stem>.+)-(?P<number>\d{5,6})-of-(?P<total>\d{5,6})\.(?P<end>safetensors|bin)", re.DOTALL
 )
+
+PART = re.compile(r"__(?P<rank>\d{1,6})_(?P<part>\d{1,6})\.distcp")
+"""What a rank of ``torch.distributed.checkpoint`` writes."""
 
 STEP_FOLDER = re.compile(r"(?:checkpoint|ckpt|step|epoch|global_?step|iter)s?[-_=]?\d+", re.IGNORECASE)
 """Folders that a trainer makes for one step."""
@@ -78,6 +85,9 @@ def transfer_of(name: str) -> str | None:
     match = _RSYNC.fullmatch(name)
     if match and (claim_of(match["base"]) or not match["random"].islower()):
         return match["base"]  # six small letters are more often an ending, except behind a checkpoint's name
+    match = _AWS.fullmatch(name)
+    if match and claim_of(match["base"]):
+        return match["base"]
     match = _EDITORS.fullmatch(name)
     base = match and (match["base"] or match["hash"] or match["bak"])
     return base if base and claim_of(base) else None  # what an editor left of a text is nobody's checkpoint
@@ -86,6 +96,11 @@ def transfer_of(name: str) -> str | None:
 def is_marker(name: str) -> bool:
     """A file whose being there says something, such as ``_SUCCESS`` or ``checkpoint-500.lock``."""
     return name.lower() in MARKERS or name.endswith((".lock", ".done", ".complete", ".success"))
+
+
+def is_part(name: str) -> bool:
+    """A file of many parts, of which the folder's ``.metadata`` knows the places."""
+    return PART.fullmatch(name) is not None
 
 
 def is_portable(name: str) -> bool:

@@ -10,12 +10,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tui.checkpoints.contents import Contents, prefix_of
-from tui.checkpoints.first_bytes import HEAD, Content, content_of, lfs_size
+from tui.checkpoints.first_bytes import HEAD, Content, content_of, is_begin_of_torch, lfs_size
 from tui.checkpoints.judged import Judged, say
-from tui.checkpoints.names import Claim, claim_of, is_marker, step_and_epoch
+from tui.checkpoints.names import Claim, claim_of, is_marker, is_part, step_and_epoch
 from tui.checkpoints.safetensors_file import BadSafetensors, Header, HugeHeader, read_safetensors
 from tui.checkpoints.source import NotAFile, Opener, Source
 from tui.checkpoints.torch_files import judge_legacy, judge_pickle, judge_zip
+from tui.checkpoints.torch_tar import judge_tar
 from tui.model.text import safe
 from tui.model.verdict import Problem
 
@@ -92,14 +93,22 @@ def _by_content(source: Source, path: str, name: str, claim: Claim | None, *, cr
         if claim is None or is_marker(name):
             return _ignored(path, "marker" if is_marker(name) else "other")
         return Judged(say(path, kind, "corrupt", "empty"))
+    if content == "apple_double" and name.startswith("._"):
+        return _ignored(path)  # what macOS keeps beside a file on a foreign disk
+    if claim == "torch" and is_begin_of_torch(head):
+        return Judged(say(path, kind, "corrupt", "truncated", "less than its first bytes"))
     if content in _SUBTYPES:
         return _left_by_download(source, path, claim, content, head)
     if content == "safetensors" or (claim == "safetensors" and content in ("unknown", "zeros", "text")):
         return _safetensors(source, path, claim, content)
+    if content == "zip" and is_part(name):
+        return _ignored(
+            path, problem="numbers-not-read"
+        )  # many files of torch in a row: its folder tells them apart
     if content == "zip":
         if claim == "safetensors":
             return Judged(say(path, kind, "corrupt", "wrong_format", "a zip, such as torch.save writes"))
-        return judge_zip(source, path, claim, crc=crc) or _ignored(path)
+        return judge_zip(source, path, claim, crc=crc) or _foreign(path, claim)
     if content == "torch_legacy":
         if claim == "safetensors":
             return Judged(say(path, kind, "corrupt", "wrong_format", "written by an old torch.save"))
@@ -107,13 +116,18 @@ def _by_content(source: Source, path: str, name: str, claim: Claim | None, *, cr
     if content == "zeros":
         return _zeros(source, path, claim, crc=crc)
     if content == "pickle":
-        return judge_pickle(source, path, claim) or _ignored(path)
+        return judge_pickle(source, path, claim) or _foreign(path, claim)
     return _other(source, path, claim, content, crc=crc)
 
 
 def _ignored(path: str, kind: str = "other", problem: str | None = None, **more: Any) -> Judged:
     problems = (Problem(code=problem, path=path),) if problem else ()
     return Judged(say(path, kind, "ignore", **more), problems=problems)
+
+
+def _foreign(path: str, claim: Claim | None) -> Judged:
+    """No checkpoint; or one of a kind that is not judged here, which is said."""
+    return _ignored(path, problem="format-not-judged" if claim == "other" else None)
 
 
 def _left_by_download(
@@ -160,6 +174,7 @@ def _whole_safetensors(path: str, header: Header) -> Judged:
         elements=sum(prod(shape) for shape in header.shapes.values()),
         dtypes=dict(Counter(span.dtype for span in header.tensors)),
         keys=len(header.tensors),
+        size=sum(span.length for span in header.tensors),
         prefix=prefix_of(header.shapes),
         metadata=_short(header.metadata),
     )
@@ -213,6 +228,9 @@ def _other(source: Source, path: str, claim: Claim | None, content: Content, *, 
     if claim is None:
         return _ignored(path)
     if content in ("archive", "hdf5", "numpy"):
+        tar = judge_tar(source, path) if claim in ("torch", "pickle", "weights") else None
+        if tar is not None:
+            return tar
         if claim == "torch" or claim == "safetensors":
             kind = "safetensors" if claim == "safetensors" else "other"
             what = {

@@ -14,6 +14,7 @@ from tui.checkpoints.source import NotAFile, Opener, Source
 from tui.model.verdict import CheckpointVerdict, Values, Word
 
 MAX_INDEX = 32 << 20
+_INDEX = re.compile(r"(?P<file>.+)\.index(?:\.[\w-]+)?\.json", re.DOTALL)
 _LISTED = 100
 _GRAVEST: tuple[Word, ...] = (
     "unsafe",
@@ -36,6 +37,8 @@ class Folder:
         names: all names in it, folders and leftovers too.
         absolute: where a name lies, for an index that has to be read.
         opener: opens it there.
+        crc: compare the checksums inside parts that are files by themselves.
+        stop: asked meanwhile whether to give up.
     """
 
     path: str
@@ -43,6 +46,8 @@ class Folder:
     names: frozenset[str]
     absolute: Callable[[str], str]
     opener: Opener = Source
+    crc: bool = True
+    stop: Callable[[], bool] | None = None
 
     def small(self, name: str, limit: int) -> bytes | None:
         """One of its small files; None where it is larger, or cannot be read."""
@@ -118,7 +123,7 @@ def judge_sharded(folder: Folder) -> list[Whole]:
     found: list[Whole] = []
     claimed: set[str] = set()
     for name in sorted(folder.names):
-        if name.endswith(".index.json") and name in folder.files:
+        if _INDEX.fullmatch(name) and name in folder.files:
             whole = _by_index(folder, name)
             if whole is not None:
                 found.append(whole)
@@ -127,31 +132,46 @@ def judge_sharded(folder: Folder) -> list[Whole]:
 
 
 def _by_index(folder: Folder, index: str) -> Whole | None:
-    shards = [
-        n for n in folder.files if (m := SHARD.fullmatch(n)) and f"{m['stem']}.{m['end']}.index.json" == index
-    ]
+    shards = [n for n in folder.files if (m := SHARD.fullmatch(n)) and index in _indices_of(m)]
     parts = {index, *shards}
     try:
-        weights = _weight_map(folder.small(index, MAX_INDEX))
+        weights, total = _weight_map(folder.small(index, MAX_INDEX))
     except (ValueError, RecursionError):
-        if not shards and claim_of(index.removesuffix(".index.json")) is None:
-            return None
+        match = _INDEX.fullmatch(index)
+        if not shards and (match is None or claim_of(match["file"]) is None):
+            return None  # an index of something else
         return Whole(say(folder.path, "hf_sharded", "corrupt", "bad_index", index, bad=(index,)), parts)
-    if weights is None:
-        return None  # an index of something else
     files = list(dict.fromkeys(weights.values()))
     outside = [file for file in files if _escapes(file)]
     if outside:
         detail = "path leaves the folder"
         return Whole(say(folder.path, "hf_sharded", "unsafe", "path", outside[0], detail=detail), parts)
     parts |= {file for file in files if file in folder.files}
-    return Whole(_of_index(folder, weights, files, shards), parts)
+    verdict = _of_index(folder, weights, files, shards)
+    if verdict.verdict == "ok" and total is not None and total != (held := _bytes_in(folder, files)) and held:
+        why = f"it counts {total} bytes, the shards hold {held}"
+        verdict = say(folder.path, "hf_sharded", "suspicious", "total_size", why, shards=len(files))
+    return Whole(verdict, parts)
+
+
+def _indices_of(shard: re.Match[str]) -> tuple[str, ...]:
+    """What the index of a shard may be called: of ``model.fp16-00001-of-00002`` it names the variant last."""
+    stem, dot, variant = shard["stem"].rpartition(".")
+    plain = f"{shard['stem']}.{shard['end']}.index.json"
+    return (plain, f"{stem}.{shard['end']}.index.{variant}.json") if dot and stem else (plain,)
+
+
+def _bytes_in(folder: Folder, files: Iterable[str]) -> int | None:
+    """Bytes of all tensors of the shards; None where one does not tell."""
+    contents = [folder.files[file].contents for file in files]
+    sizes = [None if one is None else one.size for one in contents]
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def _of_index(
     folder: Folder, weights: Mapping[str, str], files: list[str], shards: list[str]
 ) -> CheckpointVerdict:
-    missing = tuple(file for file in files if file not in folder.names)
+    missing = tuple(file for file in files if file not in folder.files)  # a link to nothing is no shard
     there = {file: folder.files[file].verdict for file in files if file in folder.files}
     common: dict[str, Any] = {"shards": len(files)}
     worst = of_parts(folder.path, "hf_sharded", there, **common)
@@ -196,17 +216,17 @@ def _absent_keys(folder: Folder, weights: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _weight_map(raw: bytes | None) -> dict[str, str] | None:
-    """Key → shard. None: no index of weights. Raises ValueError where it is no JSON."""
+def _weight_map(raw: bytes | None) -> tuple[dict[str, str], int | None]:
+    """Key → shard, and the bytes of all of them. Raises ValueError where it is no index of weights."""
     if raw is None:
         raise ValueError("too large")
     held = json.loads(raw)
     weights = held.get("weight_map") if isinstance(held, dict) else None
-    if not isinstance(weights, dict):
-        return None
-    if not all(isinstance(file, str) for file in weights.values()):
+    if not isinstance(weights, dict) or not all(isinstance(file, str) for file in weights.values()):
         raise ValueError("no names")
-    return weights
+    said = held.get("metadata")
+    total = said.get("total_size") if isinstance(said, dict) else None
+    return weights, total if isinstance(total, int) else None
 
 
 def read_small(absolute: str, limit: int, opener: Opener = Source) -> bytes | None:
@@ -268,18 +288,28 @@ def judge_adapter(folder: Folder) -> Whole | None:
         verdict = say(folder.path, "adapter", word, what, missing[0], missing=missing, in_progress=moving)
         return Whole(verdict, {*weights, "adapter_config.json"})
     parts = {name: folder.files[name].verdict for name in weights}
-    verdict = of_parts(
-        folder.path, "adapter", parts, flavour=_peft_type(folder.small("adapter_config.json", 1 << 20))
-    )
+    said = _object(folder.small("adapter_config.json", 1 << 20))
+    verdict = of_parts(folder.path, "adapter", parts, flavour=_peft_type(said or {}))
+    if said is None and verdict.verdict == "ok":
+        verdict = _bad_config(folder, "adapter", "adapter_config.json")
     return Whole(verdict, {*weights, "adapter_config.json"})
 
 
-def _peft_type(raw: bytes | None) -> str | None:
+def _bad_config(folder: Folder, kind: str, name: str) -> CheckpointVerdict:
+    return say(folder.path, kind, "corrupt", "bad_config", name, bad=(name,))
+
+
+def _object(raw: bytes | None) -> dict[str, Any] | None:
+    """A JSON object; None where it is none."""
     try:
         held = json.loads(raw or b"")
     except (ValueError, RecursionError):
         return None
-    kind = held.get("peft_type") if isinstance(held, dict) else None
+    return held if isinstance(held, dict) else None
+
+
+def _peft_type(said: Mapping[str, Any]) -> str | None:
+    kind = said.get("peft_type")
     return kind.lower()[:40] if isinstance(kind, str) else None
 
 
@@ -321,4 +351,7 @@ def judge_trainer(folder: Folder) -> Whole | None:
         "flavour": "hf",
         "resumable": "optimizer.pt" in parts or None,
     }
-    return Whole(of_parts(folder.path, "folder", parts, **more), set(parts) | extra)
+    verdict = of_parts(folder.path, "folder", parts, **more)
+    if state and verdict.verdict == "ok" and _object(folder.small("trainer_state.json", MAX_INDEX)) is None:
+        verdict = _bad_config(folder, "folder", "trainer_state.json")
+    return Whole(verdict, set(parts) | extra)

@@ -120,6 +120,39 @@ class Source:
             return None if error.errno == errno.ENXIO else start  # only a hole is left
 
 
+class Part(Source):
+    """A stretch of an open file as a file of its own; whoever opened the file closes it."""
+
+    def __init__(self, whole: Source, start: int, length: int) -> None:
+        self._whole = whole
+        self._start = start
+        self.path = whole.path
+        self.stat = whole.stat
+        self.size = max(0, min(length, whole.size - start))
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        return
+
+    def read(self, start: int, length: int) -> bytes:
+        return self._whole.read(self._start + start, self._inside(start, length)) if start >= 0 else b""
+
+    def blocks(self, start: int, length: int) -> Iterator[memoryview]:
+        return self._whole.blocks(self._start + start, self._inside(start, length))
+
+    def crc32(self, start: int, length: int) -> tuple[int, int]:
+        return self._whole.crc32(self._start + start, self._inside(start, length))
+
+    def is_zero(self, start: int, length: int) -> bool:
+        return self._whole.is_zero(self._start + start, self._inside(start, length))
+
+    @property
+    def sparse(self) -> bool:
+        return self._whole.sparse
+
+    def _inside(self, start: int, length: int) -> int:
+        return max(0, min(length, self.size - start))
+
+
 Opener = Callable[[str, Callable[[], bool] | None], Source]
 """Opens a file for reading, as `Source` itself does: by its path, and whom to ask whether to give up."""
 

@@ -46,11 +46,7 @@ def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> J
         damage = damage or _wrong_checksum(source, directory, crc=crc)
     except NotTorch:
         if damage is None:
-            return (
-                Judged(say(path, "other", "corrupt", "not_torch", "a zip without data.pkl"))
-                if claim == "torch"
-                else None
-            )
+            return _not_torch(path, directory, claim)
     except PickleTooLong:
         return Judged(say(path, "torch_zip", "suspicious", "huge_pickle", format="torch_zip"))
     except Contradiction as bad_contents:
@@ -60,6 +56,17 @@ def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> J
             return None
         found.globals = tuple(_first_globals(source))
     return _weighed(source, path, directory, found, damage, crc=crc)
+
+
+def _not_torch(path: str, directory: Directory, claim: Claim | None) -> Judged | None:
+    """A zip that `torch.save` did not write; ``torch.package`` puts Python source into its own."""
+    if directory.named("/.data/extern_modules") is not None:
+        why = "a torch.package: the Python source in it"
+        verdict = say(path, "other", "unsafe", None, why, danger="high", format="torch_package")
+        return Judged(verdict)
+    if claim != "torch":
+        return None
+    return Judged(say(path, "other", "corrupt", "not_torch", "a zip without data.pkl"))
 
 
 def _wrong_checksum(source: Source, directory: Directory, *, crc: bool) -> BadZip | None:
@@ -110,6 +117,8 @@ def _weighed(
         verdict = say(path, kind, "suspicious", "data_before_zip", f"{directory.before} bytes", **common)
     elif directory.after:
         verdict = say(path, kind, "suspicious", "data_after_zip", f"{directory.after} bytes", **common)
+    elif found.after > 0:
+        verdict = say(path, kind, "suspicious", "data_after_pickle", f"{found.after} bytes", **common)
     elif found.pickle.newer and not found.script:
         verdict, loadable = _newer(path, kind, found.pickle, common), False
     else:

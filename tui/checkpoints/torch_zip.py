@@ -36,12 +36,18 @@ class Contradiction(Exception):
 
 @dataclass(slots=True)
 class TorchZip:
-    """The pickle of a torch zip and what it describes. `globals` are of every pickle in it."""
+    """The pickle of a torch zip and what it describes.
+
+    Attributes:
+        globals: of every pickle in it.
+        after: bytes behind the pickle in ``data.pkl``: torch never reads them, and others may.
+    """
 
     script: bool
     pickle: Pickle
     contents: Contents = field(default_factory=Contents)
     globals: tuple[str, ...] = ()
+    after: int = 0
 
 
 def read_torch_zip(source: Source, directory: Directory, *, look: bool = True) -> TorchZip:
@@ -72,12 +78,13 @@ def read_torch_zip(source: Source, directory: Directory, *, look: bool = True) -
     finally:
         found.globals = tuple(dict.fromkeys((*found.pickle.globals, *names)))
     if look:
+        found.after = main.size - found.pickle.end
         found.contents = contents_of(found.pickle.value, complete=found.pickle.complete)
         members = {m.name: m for m in directory.members}
         _place(found, members, root)
         order = members.get(f"{root}byteorder")
         if order is not None and source.read(order.start, min(order.size, 8)) == b"big":
-            found.contents.spans, found.contents.gap = [], "written on a big-endian machine"
+            found.contents.big = True
     return found
 
 
