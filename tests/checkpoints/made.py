@@ -95,11 +95,17 @@ def floats(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-def torch_zip(pickle: bytes, storages: Mapping[str, bytes], *, method: int = zipfile.ZIP_STORED) -> bytes:
+def torch_zip(
+    pickle: bytes,
+    storages: Mapping[str, bytes],
+    *,
+    method: int = zipfile.ZIP_STORED,
+    order: bytes = b"little",
+) -> bytes:
     """What ``torch.save`` would have written, by the standard library's zip writer."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
-        members = {"data.pkl": pickle, "byteorder": b"little", "version": b"3\n"}
+        members = {"data.pkl": pickle, "byteorder": order, "version": b"3\n"}
         for name, data in (members | {f"data/{key}": data for key, data in storages.items()}).items():
             info = zipfile.ZipInfo(f"m/{name}")  # its own time, so that every call gives the same bytes
             info.compress_type = method

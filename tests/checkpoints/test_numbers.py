@@ -23,10 +23,12 @@ from tests.checkpoints.made import (
     looked_at,
     need_numpy,
     need_torch,
+    number,
     put,
     safetensors,
     state,
     tensor,
+    text,
     torch_zip,
 )  # fmt: skip
 from tests.real import absent
@@ -77,7 +79,25 @@ def test_what_is_not_finite_is_counted(
     detail = "nan" if counts[1] else "inf" if counts[0] else None
     assert found.detail == detail
     assert found.verdict == ("suspicious" if detail else "ok")
+    assert found.incident == ("loss_nan" if detail else None)
     assert found.values.nonfinite_in == (("layer.w",) if detail else ())
+
+
+def test_numbers_of_a_big_endian_machine_are_read_in_its_order(tmp_path: Path, jail: Jail) -> None:
+    pickle = state({"w": tensor("0", (3,))})
+    for place, (last, counts) in enumerate(
+        ((NAN, (1, 1)), (struct.unpack(">f", b"\0\0\xc0\x7f")[0], (0, 0)))
+    ):
+        raw = torch_zip(pickle, {"0": struct.pack(">3f", 1, 2, last)}, order=b"big")
+        found = told(tmp_path / str(place), jail, "m.pt", raw)
+        assert found.values is not None
+        assert (found.values.nonfinite, found.values.nan) == counts
+
+
+def test_a_tensor_under_a_key_that_is_no_text_is_looked_at(tmp_path: Path, jail: Jail) -> None:
+    pickle = b"\x80\x02}(" + text("a") + number(1) + b"\x86" + tensor("0", (2,)) + b"u."
+    found = told(tmp_path, jail, "m.pt", torch_zip(pickle, {"0": floats(1, NAN)}))
+    assert (found.verdict, found.incident) == ("suspicious", "loss_nan")
 
 
 def test_infinity_on_purpose_is_no_damage(tmp_path: Path, jail: Jail) -> None:
@@ -116,6 +136,8 @@ def padded(zeros: range | None, rows: int = 16) -> bytes:
         (range(4096 + 40000, 4096 + 65536), 1, "suspicious-zero-tail"),  # a download stops anywhere
         (range(4096 + 32768, 4096 + 65536), 16, "ok"),  # the last rows of a padded table
         (range(4096 + 65536 - 512, 4096 + 65536), 1, "ok"),
+        (range(4096 + 32768, 4096 + 65536), 256, "suspicious-zero-tail"),  # of short rows few begin a page
+        (range(4096 + 32768 + 256, 4096 + 65536), 256, "ok"),
     ],
 )
 def test_lost_pages_show_where_there_is_no_checksum(

@@ -15,6 +15,7 @@ import ctypes
 import ctypes.util
 import errno
 import json
+import math
 import os
 import platform
 import resource
@@ -303,6 +304,7 @@ class Values:
         self._np = numpy
         self._fd = fd
         self._spans = request["spans"]
+        self._order = ">" if request.get("big") else "<"
         self._scan = request["scan"]
         self._counts = dict.fromkeys(
             ("nonfinite", "nan", "masks", "all_zero", "constant", "zero_tail", "zero_pages"), 0
@@ -327,7 +329,7 @@ class Values:
         return self._np.frombuffer(os.pread(self._fd, length, start), dtype="u1")
 
     def _tensor(self, name: str, dtype: str, start: int, length: int) -> None:
-        kind = _FLOATS.get(dtype, (_WIDTHS.get(dtype, "u1"), 0, 0))[0]
+        kind = self._kind(_FLOATS.get(dtype, (_WIDTHS.get(dtype, "u1"), 0, 0))[0])
         width = self._np.dtype(kind).itemsize
         bad = nan = done = 0
         first: Any = None
@@ -355,6 +357,10 @@ class Values:
             self._counts["nan"] += nan
             self._note("nonfinite_in", name)
 
+    def _kind(self, kind: str) -> str:
+        """In the order of the machine that wrote the file."""
+        return kind.replace("<", self._order)
+
     def _not_finite(self, data: Any, dtype: str) -> tuple[int, int]:
         np = self._np
         if dtype in _ONLY_NAN:
@@ -363,8 +369,9 @@ class Values:
             return count, count
         if dtype not in _FLOATS:
             return 0, 0
-        kind, exponent, mantissa = _FLOATS[dtype]
-        if kind in ("<u4", "<u8"):
+        plain, exponent, mantissa = _FLOATS[dtype]
+        kind = self._kind(plain)
+        if plain in ("<u4", "<u8"):
             with np.errstate(all="ignore"):  # one pass: what is not finite stays so in a sum
                 if np.isfinite(data.view(kind.replace("u", "f")).sum()):
                     return 0, 0
@@ -419,7 +426,10 @@ class Values:
         _, dtype, begin, length, row = span
         inside = start - begin
         width = 8 if dtype in ("float64", "complex64", "int64", "uint64", "complex128") else 4
-        if inside < width or start >= begin + length or (row and min(inside % row, -inside % row) < width):
+        if inside < width or start >= begin + length:
+            return
+        lost = last >= end and start == first and math.gcd(row, _PAGE) <= 256  # few rows begin with a page
+        if row and min(inside % row, -inside % row) < width and not lost:
             return
         if last >= end:
             self._counts["zero_tail"] = end - start

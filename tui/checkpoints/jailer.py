@@ -166,7 +166,7 @@ class Jail:
         request = {
             "path": ask.path, "load": ask.load, "legacy": ask.legacy, "scan": ask.scan,
             "memory": memory, "cpu": int(20 + allowance), "wall": int(_START_S + allowance) + 1,
-            "allow": NUMPY_SCALARS,
+            "allow": NUMPY_SCALARS, "big": ask.contents.big,
             "spans": [(s.name, s.dtype, s.start, s.length, s.row) for s in ask.contents.spans],
         }  # fmt: skip
         process.send(json.dumps(request).encode() + b"\n")

@@ -46,7 +46,7 @@ def say(
     code = _code(word, what)
     meaning = CODES[code].meaning if code in CODES else ""
     fields: dict[str, Any] = {
-        "incident": "loss_nan" if code == "suspicious-nan" else _INCIDENTS.get(word),
+        "incident": "loss_nan" if code in ("suspicious-nan", "suspicious-inf") else _INCIDENTS.get(word),
         "reason": f"{meaning}: {why}" if why and meaning else meaning or why,
     }
     if word == "corrupt":

@@ -337,8 +337,8 @@ class _Machine:
             target = target.state
         if isinstance(target, dict):
             for key, value in zip(items[::2], items[1::2], strict=True):
-                if isinstance(key, str | int | float | bool):
-                    target[key] = value
+                plain = isinstance(key, str | int | float | bool)
+                target[key if plain else f"[{len(target)}]"] = value
 
     # what it would import and call
 
