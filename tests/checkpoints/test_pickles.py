@@ -236,6 +236,11 @@ NAMES = {
     "webbrowser.open": "high",
     "types.FunctionType": "high",
     "somepackage.tools.exec_command": "high",
+    "torch.storage._load_from_bytes": "high",
+    "pandas.read_pickle": "high",
+    "uuid._get_command_stdout": "high",
+    "somepackage.shell.ShellNet": "medium",
+    "somepackage.eval_metrics": "medium",
 }
 
 

@@ -6,6 +6,7 @@ import io
 import pickle
 import struct
 import sys
+import tarfile
 import time
 import zipfile
 import zlib
@@ -166,6 +167,10 @@ ODD = {
     "behind a header": (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "data_before_zip"),
     "something behind it": (GOOD + b"\r\n", "data_after_zip"),
     "a page behind it": (GOOD + b"x" * 4096, "data_after_zip"),
+    "a second pickle": (
+        torch_zip(PICKLE + state({"x": calls("posix.system")}), {"0": FOUR}),
+        "data_after_pickle",
+    ),
     "a newer pickle": (torch_zip(b"\x80\x04" + PICKLE[2:-1] + b"\x94.", {"0": FOUR}), "pickle_protocol"),
 }
 
@@ -211,6 +216,18 @@ def test_a_hundred_thousand_members_are_not_read(tmp_path: Path) -> None:
     assert time.process_time() - began < 2
 
 
+def a_tar(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+OLD_TAR = {"sys_info": b"\x80\x02}.", "storages": b"\x80\x02K\0.", "tensors": b"\x80\x02K\0."}
+
 HOSTILE = {
     "a zip": good_zip({"x": calls("posix.system")}),
     "a damaged zip": flipped(good_zip({"x": calls("posix.system")}), START + 700),
@@ -220,6 +237,8 @@ HOSTILE = {
     ),
     "a packed zip": torch_zip(state({"x": calls("posix.system")}), {}, method=zipfile.ZIP_DEFLATED),
     "written twice": good_zip({"x": calls("posix.system")}) * 2,
+    "a torch.package": with_members(("p/.data/extern_modules", b"torch"), ("p/model.pkl", b"\x80\x02N.")),
+    "the tar of old": a_tar(pickle=state({"x": calls("posix.system")}), **OLD_TAR),
     "a bare pickle": b"\x80\x02" + calls("posix.system") + b".",
     "an old pickle": b"cposix\nsystem\n(S'true'\ntR.",
     "a pickle cut short": b"\x80\x04\x95" + bytes(8) + b"\x8c\x05posix\x8c\x06system\x93\x8c",
@@ -232,6 +251,14 @@ HOSTILE = {
 def test_what_would_run_code_is_unsafe_under_any_name(tmp_path: Path, raw: bytes, name: str) -> None:
     found = verdict_on(tmp_path, name, raw)
     assert (found.verdict, found.danger, found.code) == ("unsafe", "high", "unsafe-pickle")
+
+
+def test_the_tar_of_old_is_named_and_not_called_damaged(tmp_path: Path) -> None:
+    found = verdict_on(tmp_path, "m.pth", a_tar(pickle=b"\x80\x02}.", **OLD_TAR))
+    assert (found.verdict, found.detail, found.format) == ("suspicious", "torch_tar", "torch_tar")
+    cut = a_tar(pickle=b"\x80\x02}", **OLD_TAR)
+    assert (verdict_on(tmp_path, "m.pth", cut).verdict) == "corrupt"
+    assert verdict_on(tmp_path, "m.pth", a_tar(readme=b"hello")).subtype == "wrong_format"
 
 
 def test_a_zip_with_code_is_unsafe_without_any_ending(tmp_path: Path) -> None:
@@ -257,6 +284,9 @@ NOT_CHECKPOINTS = {
     "config.json": b'{"error": null}',
     "page.html": b"<!DOCTYPE html><html></html>",
     "model.tar.gz": b"\x1f\x8b\x08" + bytes(60),
+    "._model.pt": b"\0\x05\x16\x07\0\2\0\0Mac OS X" + bytes(60),
+    "m.keras": with_members(("metadata.json", b"{}")),
+    "m.pdparams": pickle.dumps({"w": [1.0]}, 2),
     "venv/lib/python3.11/site-packages/x.pth": b"/home/u/project\n",
     "empty.txt": b"",
     "_SUCCESS": b"",
@@ -277,6 +307,12 @@ LEFT_BEHIND = {
     "an object store's answer": ("pytorch_model.bin", b"<Error><Code>NoSuchKey</Code></Error>", "xml"),
     "an API's answer": ("model.safetensors", b' {\n "message": "Bad credentials"}', "json"),
     "a pointer": ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\nsize 7", "lfs_pointer"),
+    "a pointer with CRLF": (
+        "m.pt", b"version https://git-lfs.github.com/spec/v1\r\noid sha256:ab\r\nsize 7\r\n", "lfs_pointer"
+    ),
+    "git-annex, unlocked": ("m.pt", b"../../.git/annex/objects/Xx/9k/SHA256E-s1--ab.pt", "annex_pointer"),
+    "three bytes of a zip": ("m.pt", b"PK\x03", "truncated"),
+    "some bytes of the old magic number": ("m.ckpt", b"\x80\x02\x8a\x0al\xfc", "truncated"),
     "git-annex": ("m.pt", b"/annex/objects/SHA256E-s438012345--ab.pt\n", "annex_pointer"),
     "a sentence": ("m.pt", "Zugriff verweigert – bitte anmelden\n".encode(), "text"),
     "nothing": ("m.pth", b"", "empty"),

@@ -101,6 +101,17 @@ MANIFESTS = {
         0,
         [],
     ),
+    "openssl": (
+        b"".join(b"SHA256(%s)= %s\n" % (n.encode(), sha(d).encode()) for n, d in FILES.items()),
+        0,
+        [],
+    ),
+    "openssl 3": (
+        b"".join(b"SHA2-256(%s)= %s\n" % (n.encode(), sha(d).encode()) for n, d in FILES.items()),
+        0,
+        [],
+    ),
+    "another algorithm's tag": (GOOD + b"SHA512(m.pt)= " + b"ab" * 64 + b"\n", 1, ["manifest-line"]),
     "one missing": (GOOD + sum_line(sha(b""), "gone.csv"), 1, ["file-missing"]),
     "one extra": (manifest({"m.pt": FILES["m.pt"], "log.txt": FILES["log.txt"]}), 1, ["file-extra"]),
     "one different": (manifest({**FILES, "log.txt": b"other"}), 1, ["file-different"]),

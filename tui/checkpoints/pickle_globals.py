@@ -80,7 +80,8 @@ _MODULES_OF_POWER = _words("""
     tarfile signal platform getpass resource mmap fileinput tokenize asyncio ssl http urllib urllib2 urllib3
     httplib requests httpx aiohttp ftplib smtplib poplib imaplib telnetlib xmlrpc socketserver paramiko
     fabric sh pexpect gc weakref atexit builtins dill cloudpickle jsonpickle yaml hydra cython Cython
-    numba cupy torch.hub torch.jit torch.package torch.serialization torch.utils.cpp_extension
+    numba cupy torch.hub torch.jit torch.package torch.serialization torch.storage._load_from_bytes
+    torch.utils.cpp_extension
     torch.utils.collect_env torch.utils.bottleneck torch.utils.model_zoo torch.utils._config_module torch.fx
     torch._inductor torch._dynamo torch.distributed.rpc torch.multiprocessing torch.testing
     torch.utils.data.datapipes numpy.f2py numpy.testing numpy.distutils numpy.ctypeslib pandas.io
@@ -104,7 +105,10 @@ _ANYWHERE = _words("""
 _BUILTINS = frozenset(dir(builtins)) | _words(
     "apply execfile file reload buffer intern coerce raw_input unichr"
 )
-_FAMILIES = re.compile(r"(?:spawn|exec|popen)(?:l|le|lp|lpe|v|ve|vp|vpe)|posix_spawnp?|\w*_spawn")
+_FAMILIES = re.compile(
+    r"(?:spawn|exec|popen)(?:l|le|lp|lpe|v|ve|vp|vpe)|posix_spawnp?|\w*_spawn|"
+    r"(?:\w*_)?(?:pickle|unpickle|command|shell|subprocess)(?:_\w*)?"
+)
 
 
 UNKNOWN = "unknown.name"

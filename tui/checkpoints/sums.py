@@ -1,7 +1,8 @@
 """Lists of SHA-256 as ``sha256sum`` writes and reads them, and as BagIt's manifests are. Bytes in, bytes out.
 
 GNU coreutils marks a line with a leading backslash when it escapes ``\\\\``, ``\\n`` and ``\\r`` in the name
-(manual, "cksum output modes"); a star before the name means binary. BagIt (RFC 8493, 2.1.3) encodes CR, LF
+(manual, "cksum output modes"); a star before the name means binary. ``openssl dgst`` leaves the
+spaces out of its tagged lines. BagIt (RFC 8493, 2.1.3) encodes CR, LF
 and % as %XX.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 _LINE = re.compile(rb"(?P<mark>\\?)(?P<hex>[0-9a-fA-F]{64})[ \t]+(?P<star>\*?)(?P<name>.+)", re.DOTALL)
 _GNU = re.compile(rb"(?P<mark>\\?)(?P<hex>[0-9a-fA-F]{64}) [ *](?P<name>.+)", re.DOTALL)
-_TAGGED = re.compile(rb"(?P<mark>\\?)SHA256 \((?P<name>.+)\) = (?P<hex>[0-9a-fA-F]{64})", re.DOTALL)
+_TAGGED = re.compile(rb"(?P<mark>\\?)SHA(?:2-)?256 ?\((?P<name>.+)\) ?= (?P<hex>[0-9a-fA-F]{64})", re.DOTALL)
 _ESCAPED = re.compile(rb"\\([\\nr])")
 _PERCENT = re.compile(rb"%(0[AaDd]|25)")
 
