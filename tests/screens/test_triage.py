@@ -244,7 +244,7 @@ async def test_the_ladder_is_asked_for_shown_and_only_copied() -> None:
         assert "pip cache: holds only what pip downloads or builds again" in text
         await pilot.press("y")
         await pilot.pause(0.1)
-        assert "rgt itself removes nothing" in toasts(app)
+        assert "rgt has removed nothing" in toasts(app)
         assert not commands(store)
 
 
