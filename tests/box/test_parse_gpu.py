@@ -126,9 +126,9 @@ def test_of_a_watched_card_the_last_sample_counts_and_of_its_partitions_the_firs
         "1786038264    0    0  456 W    750 W   60 °C\n"
         "1786038264    0    1    N/A      N/A     N/A\n"
     )
-    value, _ = gpu_reading("amd-smi monitor -pt -w 1", text)
-    assert value is not None
-    (gpu,) = value
+    report = parse_output("amd-smi monitor -pt -w 1", text.encode(), b"", 0).gpu
+    assert report is not None and report.gpus is not None
+    (gpu,) = report.gpus
     assert (gpu.index, gpu.power_w, gpu.power_limit_w, gpu.temp_c) == (0, 456, 750, 60)
 
 

@@ -94,6 +94,26 @@ def read(text: str) -> Progress | None:
         ("[2023-04-28 06:51:29,903] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05]",
          "step", 10, None, None, None),
         ("2024-06-13 12:15:47.507211: train_loss -0.3658", "", None, None, -0.3658, None),
+        ("  samples/sec: 123.456 | iteration      100/  320000 | elapsed time per iteration (ms): 1035.1 | "
+         "lm_loss: 5.41E+00 | loss scale: 4096.0", "step", 100, 320000, 5.41, None),
+        # Swin, diffusers, Stable-Baselines3, Nerfstudio
+        ("[2022-03-01 12:00:00 swin_tiny](main.py 231): INFO Train: [3/300][150/1251]\teta 0:12:34 lr 0.01"
+         "\t loss 4.3012 (4.5012)", "epoch", 3, 300, 4.3012, None),
+        ("Steps:  12%|#         | 120/1000 [01:23<10:11,  1.44it/s, lr=1e-5, step_loss=0.0812]",
+         "step", 120, 1000, 0.0812, 611),
+        ("| time/                   |             |\n|    total_timesteps      | 24576       |\n"
+         "|    loss                 | 12.3        |", "step", 24576, None, 12.3, None),
+        ("2300 (7.67%)        12.123 ms            5 m, 35 s            342.12 K",
+         "step", 2300, None, None, None),
+        # figures in quotes: transformers 5, fairseq, ms-swift, LLaMA-Factory
+        ("{'loss': '2.031', 'grad_norm': '0.911', 'learning_rate': '1.9e-05', 'epoch': 1.12}",
+         "epoch", 1, None, 2.031, None),
+        ('| INFO | train_inner | {"epoch": 3, "update": 2.15, "loss": "4.321", "num_updates": "2150"}',
+         "step", 2150, None, 4.321, None),
+        ("{'loss': 0.6012, 'epoch': 0.02, 'global_step/max_steps': '5/205', 'remaining_time': '8m 3s'}",
+         "step", 5, 205, 0.6012, 483),
+        ('{"current_steps": 10, "total_steps": 870, "loss": 1.2345, "remaining_time": "0:17:01"}',
+         "step", 10, 870, 1.2345, 1021),
     ],
 )  # fmt: skip
 def test_what_trainers_print(
@@ -133,6 +153,17 @@ def test_what_trainers_print(
         "the model saved. nothing yet",
         "10 ms/step",
         "[batch=64]",
+        # how many there will be, and how often something is done
+        "  Num Epochs = 3",
+        "  Gradient Accumulation steps = 4",
+        "max_steps=1000, save_steps=500, eval_steps=500, warmup_steps=100, logging_steps=10",
+        "Namespace(epochs=100, batch_size=32, lr=0.001, loss='ce', save_every=5)",
+        "python train.py --epochs 50 --steps 2000 --max-iter 10",
+        "Epochs: 100",
+        "num_warmup_steps: 500",
+        "number of iterations: 90000",
+        "iters per epoch: 1000",
+        "Best val loss 0.31 at epoch 12",
         "time to wake up. 12 samples are left",
     ],
 )
@@ -204,7 +235,29 @@ def test_a_counter_cut_by_the_end_of_the_file_is_not_believed() -> None:
     assert resumed is not None and resumed.done == 34
 
 
+def test_a_total_named_before_the_first_step_is_the_total() -> None:
+    reader = ProgressReader()
+    assert reader.feed(log_lines("  Total optimization steps = 1,200\n"), 1.0) is None
+    progress = reader.feed(log_lines("step 30 loss 0.5\n"), 2.0)
+    assert progress is not None
+    assert (progress.unit, progress.done, progress.total) == ("step", 30, 1200)
+
+
+def test_settings_in_the_plural_are_progress_beside_a_loss() -> None:
+    for text, unit, done in (
+        ("Epochs: 3 | Train Loss: 0.5", "epoch", 3),
+        ("steps: 100 loss: 2.3", "step", 100),
+    ):
+        progress = read(text)
+        assert progress is not None
+        assert (progress.unit, progress.done) == (unit, done)
+
+
 def test_chinese_words() -> None:
+    turns = read("第 3 轮 / 共 50 轮，损失：0.4321")
+    assert turns is not None and (turns.done, turns.total, turns.loss) == (3, 50, 0.4321)
+    steps = read("第 120 步，损失为 0.5")
+    assert steps is not None and (steps.unit, steps.done, steps.loss) == ("step", 120, 0.5)
     progress = read("epoch 2 训练损失=0.48 验证损失=0.6")
     assert progress is not None and (progress.done, progress.loss) == (2, 0.48)
 

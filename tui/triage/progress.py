@@ -32,14 +32,14 @@ _CLOCK = (
 _HINT = re.compile(
     r"(?i)epoch|step|batch=|up\. \d"
     r"|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
-    r"|find logs|model saved|best metric|训练|訓練"
+    r"|find logs|model saved|best metric|训练|訓練|损失|第\s*\d|\d \(\d[\d.]*%\)"
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
 _ASIDE = re.compile(
     r"(?i)^\W*(?:\S+ ){0,3}?(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w*)?|test(?:ing)?|predict\w*|sanity"
     r"|load\w*|download\w*|upload\w*|map|filter|token\w*|cach\w*|scan\w*|extract\w*|process\w*|generat\w*|sampl\w*"
-    r"|fetch\w*|saving|shard\w*|infer\w*|convert\w*|resolv\w*|creat\w*|prepar\w*|pack\w*|group\w*|class)\b"
+    r"|fetch\w*|saving|shard\w*|infer\w*|convert\w*|resolv\w*|creat\w*|prepar\w*|pack\w*|group\w*|class)\b(?!/s)"
     r"[^|=]*?[:|%]|valid on |epoch\((?:val|test)\)|iter\((?:val|test)\)|^wandb:"
 )
 
@@ -51,31 +51,58 @@ _BAR = re.compile(
     rf"|\s\d*\.?\d+(?:it/s|s/it))"  # Ultralytics
 )
 _EPOCH = re.compile(
-    r"(?i)(?<!best )(?<![a-z0-9_])epochs?(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
+    r"(?i)(?<![a-z0-9_])epoch(?P<many>s)?(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
     r"(?P<epoch>\d+)(?P<part>\.\d+)?\s*"
     rf"(?:(?:/|of)\s*(?P<epochs>\d+))?"
     rf"(?:\]?\s*[\[:,|]?\s*\[?\s*(?:(?:step|iter|batch)\w*:?\s*)?(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT}))?"
 )
-_TIMM = re.compile(rf"(?i)\btrain:? +(?P<epoch>\d+) +\[ *(?P<step>{_COUNT}) */ *(?P<steps>{_COUNT})")
+_TIMM = re.compile(
+    rf"(?i)\btrain:? +(?:(?P<epoch>\d+) +|\[(?P<epoch_of>\d+)/(?P<epochs>\d+)\])"
+    rf"\[ *(?P<step>{_COUNT}) */ *(?P<steps>{_COUNT})"
+)
+_CHINESE = re.compile(
+    r"第\s*(?P<epoch>\d+)\s*(?:轮|代|回合)?\s*(?:/\s*共?\s*(?P<epochs>\d+)\s*)?(?:轮|代|回合)"
+)
 _ESPNET = re.compile(r"(?<![\w.])(?P<epoch>\d+)epoch:train:")
 _YOLO = re.compile(r"^\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s+\d+(?:\.\d+)?[GM]i?B?\s")
 _MARIAN = re.compile(r"\bEp\. (?P<epoch>\d+) : ")
-_EPOCHS = (_YOLO, _EPOCH, _TIMM, _ESPNET, _MARIAN)
-_COUNTED = r"(?i)(?<![a-z0-9])(?:global[_ ]?|train(?:ing)?[_ ]?)?"
-_COUNTERS = r"steps?|iter(?:ation)?s?|num_updates|updates?|(?<=: )up\.(?= )"
-_COLON = r"(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
+_EPOCHS = (_YOLO, _EPOCH, _TIMM, _ESPNET, _MARIAN, _CHINESE)
+_COUNTED = r"(?i)(?<![a-z0-9])(?:global[_ ]?|current[_ ]?|train(?:ing)?[_ ]?)?"
+_COUNTERS = (
+    r"(?:step|iter(?:ation)?|num_update|update)(?P<many>s)?(?:/(?:max|total)_?steps)?|(?<=: )up\.(?= )"
+)
+_COLON = r"(?:\(train\))?['\"]?\s*[:=#]?\s*\[?['\"]?\s*"
 _STEP = re.compile(rf"{_COUNTED}(?:{_COUNTERS}){_COLON}(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)")
 _STEP_OF = re.compile(
     rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
 )
+_TOTAL = re.compile(
+    rf"(?i)\btotal[ _](?:optimi[sz]ation[ _]|train(?:ing)?[ _])?steps['\"]?\s*[:=]\s*(?P<steps>{_COUNT})"
+)
+_CHINESE_STEP = re.compile(rf"第\s*(?P<step>{_COUNT})\s*步")
+_CELLS = re.compile(
+    rf"\|\s+(?:time/)?total_timesteps\s+\|\s+(?P<step>{_COUNT})\s+\|\s*\Z"
+)  # Stable-Baselines3
+_SHARE = re.compile(rf"(?P<step>{_COUNT}) \(\d+\.\d+%\)\s+[\d.,]+ m?s\b")  # Nerfstudio
+_OTHER_STEPS = (_CHINESE_STEP, _CELLS, _SHARE)
+# What stands before a counter that is a setting: how many there will be, or how often something is done.
+_SETTING = re.compile(
+    r"(?i)(?:(?:\b|_)(?:num(?:ber)?(?:[ _]of)?|total|max(?:imum)?|min(?:imum)?|warm-?up|decay|accum\w*"
+    r"|sav(?:e|ing)|eval\w*|val\w*|logging|inference|diffusion|per|every|each)[ _](?:\w+[ _])?"
+    r"|--(?:\w+[_-])?)\Z"
+)
+_OF_THE_BEST = re.compile(r"(?i)\bbest\b")
 _LOSS = re.compile(
-    r"(?i)(?<![\w.-])(?P<name>(?:(?:reduced_)?train(?:ing)?[_/ ]|total[_ ]|lm |last|av[gr]_?|mean )?"
-    r"loss(?: train(?=:)|/train(?:/total)?)?"
+    r"(?i)(?<![\w.-])(?P<name>"
+    r"(?:(?:reduced_)?train(?:ing)?[_/ ]|total[_ ]|lm[ _]|last|av[gr]_?|mean |(?:step|batch)_)?"
+    r"loss(?: train(?=:)|/train(?:/total)?|_step)?"
     r"|(?<= : )cost|(?:训练)?损失)['\"]?"
-    rf"\s*(?:[:=]|is)?\s*\(?(?P<loss>{_NUMBER})"
+    rf"\s*(?:[:=：|]|is|为)?\s*[('\"]?(?P<loss>{_NUMBER})"
 )
 _NOT_TRAINING = re.compile(r"(?i)(?:val|valid|validation|eval|test|dev|best|min|minimum|aux|nll)[ _/]\Z")
-_ETA = re.compile(rf"(?i)\b(?:eta|remaining|time left)\b['\"]?\s*[:=]?\s*(?P<eta>{_CLOCK}(?:\s*{_CLOCK})*)")
+_ETA = re.compile(
+    rf"(?i)\b(?:eta|remaining(?:_time)?|time left)\b['\"]?\s*[:=]?\s*['\"]?(?P<eta>{_CLOCK}(?:\s*{_CLOCK})*)"
+)
 _CLOCK_PART = re.compile(r"(\d+(?:\.\d+)?) ?(d|h|min|m|s)")
 _UNIT_S = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0}
 
@@ -112,6 +139,7 @@ class Found:
     """What one line says.
 
     Attributes:
+        steps: the total; without a `step` where the line says no more than that.
         in_epoch: `step` counts within the epoch.
         overall_eta: `eta_s` is that of the whole run.
         fraction: the epoch had decimals, so it is derived from the step.
@@ -148,9 +176,10 @@ def read_line(text: str) -> Found:
     if _ASIDE.search(text) or _SUMMARY.search(text):
         return NOTHING
     bar = _BAR.search(text)
-    epoch = next((found for form in _EPOCHS if (found := form.search(text))), None)
-    counted = _STEP_OF.search(text) or (None if bar else _STEP.search(text))
     loss = _loss(text)
+    epoch = next((found for form in _EPOCHS if (found := _epoch(form, text, loss))), None)
+    counted = _STEP_OF.search(text) or (None if bar else _counted(text, plain=loss is None and epoch is None))
+    total = _TOTAL.search(text)
     eta, overall = _eta(text, bar, epoch)
     step, steps = _count(bar, "step"), _count(bar, "steps")
     in_epoch = bar is not None and epoch is not None
@@ -158,12 +187,14 @@ def read_line(text: str) -> Found:
         step, steps, in_epoch = _count(epoch, "step"), _count(epoch, "steps"), True
     elif bar is None and counted is not None:
         step, steps = _count(counted, "step"), _count(counted, "steps")
-    if epoch is None and bar is None and counted is None and loss is None:
+    if steps is None and total is not None:
+        steps = _count(total, "steps")
+    if epoch is None and bar is None and counted is None and loss is None and steps is None:
         return NOTHING
     if steps is not None and step is not None and step > steps:
         step = steps = None  # a ratio or a date, not progress
     return Found(
-        _count(epoch, "epoch"),
+        _count(epoch, "epoch") if _count(epoch, "epoch") is not None else _count(epoch, "epoch_of"),
         _count(epoch, "epochs"),
         step,
         steps,
@@ -174,6 +205,34 @@ def read_line(text: str) -> Found:
         fraction=epoch is not None and epoch.re is _EPOCH and epoch["part"] is not None,
         closed=bar is not None and bar["keras"] is not None and step == steps and eta is None,
     )
+
+
+def _epoch(form: re.Pattern[str], text: str, loss: float | None) -> re.Match[str] | None:
+    """The epoch of a line; not how many there will be, and not the one that was best so far."""
+    for match in form.finditer(text):
+        if form is not _EPOCH or match["epochs"] or match["step"] or loss is not None:
+            return match
+        if (
+            not match["many"]
+            and not _before_setting(match)
+            and not _OF_THE_BEST.search(text[: match.start()])
+        ):
+            return match
+    return None
+
+
+def _counted(text: str, *, plain: bool) -> re.Match[str] | None:
+    """The counter of a line that names no total. Settings count in the plural, and beside nothing else."""
+    for match in _STEP.finditer(text):
+        if not _before_setting(match) and not (
+            plain and match["many"] and not re.match(r"(?i)global|current", match[0])
+        ):
+            return match
+    return next((found for form in _OTHER_STEPS if (found := form.match(text) or form.search(text))), None)
+
+
+def _before_setting(match: re.Match[str]) -> bool:
+    return _SETTING.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
 def read_own(pattern: re.Pattern[str], text: str) -> Found:
@@ -235,6 +294,8 @@ class ProgressReader:
         if found.finished:
             self._finished, self._eta, self._line = True, None, text
             return True
+        if found.steps is not None and found.step is None and self._step is None:
+            self._steps = found.steps  # "Total optimization steps = 1,200", before the first of them
         if not found.training or (last and self._may_be_cut(found, text)):
             return False
         self._finished = False
