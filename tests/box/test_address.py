@@ -256,6 +256,11 @@ def test_brackets_around_a_labelled_password_are_not_part_of_it() -> None:
         assert secret is not None and secret.reveal() == password
 
 
+def test_no_configuration_file_at_all_is_harmless() -> None:
+    assert where("ssh -F none -p 22 root@h.example.com") == ("h.example.com", 22, "root")
+    assert where("ssh -F /dev/null root@h.example.com") == ("h.example.com", None, "root")
+
+
 def test_the_shell_only_gateway_is_marked() -> None:
     assert parse_address("ssh ab1cd2-6441abcd@ssh.runpod.io -i ~/.ssh/id").proxied
     assert not parse_address("ssh root@203.0.113.7 -p 22001 -i ~/.ssh/id").proxied
@@ -316,6 +321,8 @@ def test_the_shell_only_gateway_is_marked() -> None:
         ("ssh -o KnownHostsCommand=x root@h", "KnownHostsCommand"),
         ("ssh -o PKCS11Provider=/tmp/x.so root@h", "PKCS11Provider"),
         ("ssh -I /tmp/x.so root@h", "PKCS11Provider"),
+        ("ssh -F /tmp/evil root@h", "file of its own"),
+        ("scp -F evil a root@h:/b", "file of its own"),
         ("ssh -S /tmp/ctl -O exit root@h", "leads to no machine"),
         ("https://a.example.com:8443/lab", "web link"),
         ("Host a\n HostName h\n Match exec x", "Match"),

@@ -31,6 +31,7 @@ _WITH_VALUE = {
 }
 _COPIES = frozenset({"scp", "rsync"})
 _SHELLS = frozenset({"ssh", "autossh"})
+_WITH_CONFIG = _SHELLS | {"scp", "sftp"}
 # ssh_config(5) keywords that make ssh start a program or load code on the operator's computer.
 _RUNS = frozenset(
     {
@@ -197,6 +198,11 @@ def _option(reading: _Reading, letter: str, value: str) -> None:
         _remote_shell(reading, value)
     elif letter == "I" and reading.program in _SHELLS:
         option(f"PKCS11Provider={value}", reading.add, reading.ignored.append)
+    elif letter == "F" and reading.program in _WITH_CONFIG and value not in {"none", "/dev/null"}:
+        raise refuse(
+            "The command takes its settings from a file of its own (-F), which may run commands.",
+            "Put the host into ~/.ssh/config if you trust it, and paste `ssh` with its name.",
+        )
     elif letter in "OQ" and reading.program == "ssh":
         raise refuse("The command asks a running ssh or ssh itself, and leads to no machine.")
     else:
