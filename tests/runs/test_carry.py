@@ -131,3 +131,26 @@ def test_preempted_is_told_from_dead_and_silence_from_both(
     told = fate(seen, "no route", provider, spot=True)
     assert told.kind == kind
     assert told.certain is (kind in ("dead", "taken"))
+
+
+@pytest.mark.parametrize(
+    ("paths", "pattern", "expected"),
+    [
+        (["ckpt/s-1.pt", "ckpt/s-2.pt", "best.pt"], "ckpt/*.pt", ["ckpt/s-2.pt", "ckpt/s-1.pt"]),
+        (["s-1.pt", "vis/s-9.pt"], "./ckpt/*.pt", ["ckpt/s-1.pt"]),
+        (["active/r/ckpt/s-1.pt", "active/r/train.log"], "ckpt/*.pt", ["ckpt/s-1.pt"]),
+        (["a/ckpt/s-1.pt", "b/ckpt/s-2.pt"], "ckpt/*.pt", []),  # of which of two runs?
+        (["ckpt-5/model.safetensors"], "ckpt-*", []),  # a folder is no file that can be taken along
+        (["out/a/s-1.pt", "out/b/s-2.pt"], "out/**/*.pt", ["out/b/s-2.pt", "out/a/s-1.pt"]),
+        (["train.log"], "ckpt/*.pt", []),
+    ],
+)
+def test_a_copys_listing_tells_which_files_the_run_would_load(
+    paths: list[str], pattern: str, expected: list[str]
+) -> None:
+    times = dict.fromkeys(paths, 0.0)
+    if not expected:
+        with pytest.raises(Failure, match="copy-1"):
+            carry.newest_of(times, pattern, "copy-1")
+        return
+    assert [name for _, name in carry.newest_of(times, pattern, "copy-1")] == expected

@@ -22,6 +22,7 @@ from tui.workers.lock import starting
 __all__ = ["box", "where"]
 
 TRAIN = GOES_ON.replace('"/ckpt.part"', '"/ckpt-1.part"').replace('"/ckpt"', '"/ckpt-1"')
+TRAIN = TRAIN.replace("400", "4000")  # it is at work for as long as any of these tests
 
 
 @pytest.fixture
@@ -60,12 +61,13 @@ def copied(run: Path, tmp_path: Path) -> Path:
 
 
 def end(box: Sshd, run: Path) -> None:
-    for process in psutil.process_iter(["environ"]):
-        if (process.info["environ"] or {}).get("RGT_RUN") == str(run):
-            process.kill()
+    """Kill the wrapper, which would write the job's end down, and then its job."""
     holder = int((run / ".rgt" / "attempts" / "1" / "holder").read_text().split()[0])
     if psutil.pid_exists(holder):
         psutil.Process(holder).kill()
+    for process in psutil.process_iter(["environ"]):
+        if (process.info["environ"] or {}).get("RGT_RUN") == str(run):
+            process.kill()
 
 
 def test_a_run_that_died_goes_on_elsewhere_with_its_name_and_its_checkpoint(
@@ -94,8 +96,12 @@ def test_a_run_that_died_goes_on_elsewhere_with_its_name_and_its_checkpoint(
     assert main(["resume", run.name, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["attempt"] == 1
     assert main(["receipts", "--json"]) == 0
-    last = json.loads(capsys.readouterr().out)["receipts"][-1]
-    assert (last["act"], last["detail"]) == ("relaunch", "from box-1, which is dead; 1 checkpoints carried")
+    *_, moved, last = json.loads(capsys.readouterr().out)["receipts"]
+    told = "from box-1, which is dead; 1 checkpoints to carry"
+    assert (moved["act"], moved["detail"], last["act"]) == ("relaunch", told, "launch")
+    assert main([*words, "--json"]) == 0  # it is there: nothing is started, and nobody's pid is lost
+    assert json.loads(capsys.readouterr().out)["kind"] == "runs"
+    assert spec in settings.load(where.fleet_file).runs
 
 
 def test_silence_is_no_death_until_somebody_gives_his_word(
@@ -111,7 +117,7 @@ def test_silence_is_no_death_until_somebody_gives_his_word(
     assert main([*words, "--old-is-gone"]) == 0
     capsys.readouterr()
     assert main(["receipts", "--json"]) == 0
-    last = json.loads(capsys.readouterr().out)["receipts"][-1]
+    last = json.loads(capsys.readouterr().out)["receipts"][-2]
     assert "which is unknown, by the operator's word" in last["detail"]
 
 
@@ -171,3 +177,25 @@ def test_a_finished_run_is_not_done_again(
     until_ended(run)
     assert main(["relaunch", run.name, "--on", "box-2", "--from-scratch"]) == 1
     assert "is finished" in capsys.readouterr().err
+
+
+def test_it_goes_on_from_the_durable_copy_on_record(
+    where: Paths, box: Sshd, other: Sshd, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tui.custody.roster.SETTLE_S", 0.05)
+    end(box, run)
+    words = ["relaunch", run.name, "--on", "box-2", "--from-copy"]
+    assert main(words) == 2
+    assert f"rgt pull {run.name} --to DEST" in capsys.readouterr().err
+    main(["roster", run.name, "--verb", "stop"])  # attention: it ends on a box whose disk is not known
+    assert main(["digest", run.name]) == 0, capsys.readouterr()
+    assert main(["pull", run.name, "--to", f"box-2:{tmp_path}/vault"]) == 0, capsys.readouterr()
+    assert main([*words, "--dry-run"]) == 0
+    assert f"from box-2:{tmp_path}/vault/{run.name}-" in capsys.readouterr().err
+    assert not (where.state / "carried").exists()
+    assert main(words) == 0
+    there = other.home / "rgt/p/active" / run.name
+    first = next(line for line in (there / "train.log").read_text().split("\n") if line.startswith("step"))
+    assert int(first.split("/")[0].split()[1]) == int((run / "ckpt-1").read_text()) + 1
+    assert not (where.state / "carried" / run.name).exists()

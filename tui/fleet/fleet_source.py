@@ -11,6 +11,8 @@ from tui.model.event import FleetChanged
 from tui.model.failure import Failure
 from tui.model.run import RunSpec
 
+_PLACE = ("box", "log", "checkpoints", "pid", "pid_start", "boot_id", "session")
+
 
 @dataclass(slots=True)
 class FleetFile:
@@ -47,12 +49,14 @@ class FleetFile:
 
     def add_run(self, spec: RunSpec) -> None:
         """Write a run down. Raises Failure."""
-        values: dict[str, fleet_file.Value] = {"box": spec.box}
-        for key in ("log", "checkpoints", "pid", "pid_start", "boot_id", "session", "progress_regex"):
-            value = getattr(spec, key)
-            if value is not None:
-                values[key] = value
-        fleet_file.add_run(self.where.fleet_file, spec.name, values)
+        fleet_file.add_run(self.where.fleet_file, spec.name, _values(spec, *_PLACE, "progress_regex"))
+
+    def set_run(self, spec: RunSpec) -> None:
+        """Write a run down, or where it is now, in one step; how its log is read stays. Raises Failure."""
+        if any(one.name == spec.name for one in settings.load(self.where.fleet_file).runs):
+            fleet_file.edit_run(self.where.fleet_file, spec.name, _values(spec, *_PLACE))
+        else:
+            self.add_run(spec)
 
     def remove_run(self, name: str) -> None:
         """Drop a run. Raises Failure."""
@@ -63,3 +67,7 @@ class FleetFile:
         instance = next((i for i in settings.load(self.where.fleet_file).instances if i.name == box), None)
         if instance is not None and instance.host_key not in (None, fingerprint):
             fleet_file.set_host_key(self.where.fleet_file, box, fingerprint)
+
+
+def _values(spec: RunSpec, *keys: str) -> dict[str, fleet_file.Value | None]:
+    return {key: getattr(spec, key) for key in keys}

@@ -1,4 +1,4 @@
-"""Takes checkpoints from a durable copy on this computer into a run's folder on another box.
+"""Takes checkpoints from a durable copy into a run's folder on another box, by way of this computer.
 
 Each file arrives in pieces beside its name, is hashed there, and gets the name only when it is the same.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui.box.transport import LinkLost, Script, Transport
 from tui.model.failure import Exit, Failure
+from tui.model.globs import matching
 from tui.model.text import SafeText, amount, safe
 
 PIECE = 8 << 20
@@ -62,12 +63,19 @@ mv -- "$part" "$2"
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """One file to take along. `path` is below the run's folder."""
+    """One file to take along.
+
+    Attributes:
+        path: below the run's folder.
+        here: where it lies on this computer when it is carried.
+        origin: where it comes from, where that is another place.
+    """
 
     path: str
     here: Path
     bytes: int
     sha256: str
+    origin: str = ""
 
 
 def newest(folder: Path, pattern: str, keep: int = KEEP) -> tuple[Carried, ...]:
@@ -84,21 +92,52 @@ def newest(folder: Path, pattern: str, keep: int = KEEP) -> tuple[Carried, ...]:
         Failure: there is none, or one cannot be read.
     """
     found = [path for path in folder.glob(pattern) if path.is_file()]
-    below = pattern.rpartition("/")[0]
     if not found:
         found = [path for path in folder.glob(pattern.rpartition("/")[2]) if path.is_file()]
-        names = {path: f"{below}/{path.name}" if below else path.name for path in found}
-    else:
-        names = {path: path.relative_to(folder).as_posix() for path in found}
-    if not found:
+    times = {path.relative_to(folder).as_posix(): path.stat().st_mtime for path in found}
+    chosen = newest_of(times, pattern, safe(str(folder), 200), keep)
+    return tuple(_carried(folder / path, name) for path, name in chosen)
+
+
+def newest_of(
+    times: Mapping[str, float], pattern: str, title: str, keep: int = KEEP
+) -> list[tuple[str, str]]:
+    """The newest checkpoints of a listing, ordered as by `newest`, each with its path below the run's folder.
+
+    Args:
+        times: by path in the copy, which is of the run's folder, of the checkpoints' own, or of one above.
+        title: of the copy, safe to show.
+
+    Raises:
+        Failure: there is none.
+    """
+    names = _named(pattern, times)
+    if not names:
         raise Failure(
-            f"No file in {safe(str(folder), 200)} is a checkpoint as the job has them, {safe(pattern, 100)}.",
+            f"No file in {title} is a checkpoint as the job has them, {safe(pattern, 100)}.",
             means="It would begin at step 0; nothing was started.",
             do="Give the folder of the durable copy with --from, or --from-scratch.",
             exit=Exit.USAGE,
             code="no-checkpoint",
         )
-    return tuple(_carried(path, names[path]) for path in _in_order(found)[:keep])
+    return [(path, names[path]) for path in _in_order({path: times[path] for path in names})[:keep]]
+
+
+def _named(pattern: str, paths: Iterable[str]) -> dict[str, str]:
+    """The checkpoints among the files of a copy, with their paths below the run's folder."""
+    below, _, last = pattern.removeprefix("./").rpartition("/")
+    files = [path for path in paths if matching(last, [path.rpartition("/")[2]])]
+    deep = "**" in pattern
+    depth = pattern.removeprefix("./").count("/")
+    exact = [one for one in matching(pattern, files) if deep or one.count("/") == depth]
+    if exact:
+        return {path: path for path in exact}
+    if own := [path for path in files if "/" not in path]:
+        return {path: f"{below}/{path}" for path in own}
+    above = {path: path.split("/")[-depth - 1 :] for path in files if not deep}
+    inside = {path: "/".join(end) for path, end in above.items() if matching(pattern, ["/".join(end)])}
+    folders = {path.removesuffix(end) for path, end in inside.items()}
+    return inside if len(folders) == 1 else {}  # of several runs nobody knows which one is meant
 
 
 async def carry(
@@ -170,8 +209,8 @@ def _carried(path: Path, name: str) -> Carried:
         raise Failure(f"{safe(str(path), 200)} cannot be read ({error.strerror}).") from None
 
 
-def _in_order(found: Sequence[Path]) -> list[Path]:
-    numbers = {path: re.findall(r"\d+", path.name) for path in found}
+def _in_order(times: Mapping[str, float]) -> list[str]:
+    numbers = {path: re.findall(r"\d+", path.rpartition("/")[2]) for path in times}
     if all(numbers.values()):
-        return sorted(found, key=lambda path: (int(numbers[path][-1]), path.name), reverse=True)
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+        return sorted(times, key=lambda path: (int(numbers[path][-1]), path), reverse=True)
+    return sorted(times, key=lambda path: times[path], reverse=True)

@@ -168,18 +168,7 @@ class Errand:
         session = self.session if tmux else None
         if job:
             start, session = {}, f"slurm:{job}" if self.how == "sbatch" else None
-        pid = start.get("pid", "")
-        ticks = start.get("ticks", "")
-        return RunSpec(
-            name=self.run_id,
-            box=self.instance.name,
-            log=f"{self.run}/{self.job.log}",
-            checkpoints=f"{self.run}/{self.job.checkpoints}" if self.job.checkpoints else None,
-            pid=int(pid) if pid.isdecimal() else None,
-            pid_start=int(ticks) if ticks.isdecimal() else None,
-            boot_id=start.get("boot") or None,
-            session=session,
-        )
+        return _spec(self.run_id, self.instance.name, self.run, self.job, start, session)
 
 
 def errand(
@@ -224,6 +213,26 @@ def errand(
     shared = tuple(t for t in facts.tiers if t.scope not in ("instance", "machine")) if facts else ()
     hook = hook_file(facts.detach.boot_hook) if facts else None
     return Errand(job, tree, instance, run_id, f"{base}/{job.project}", values, cell or {}, shared, hook)
+
+
+def spec_of(page: Page, start: Mapping[str, str], job: str | None) -> RunSpec:
+    """How a run of the book is watched; in what session it runs was not seen. As `Errand.spec`."""
+    session = f"slurm:{job}" if job and page.platform == "slurm" else None
+    return _spec(page.run, page.box, page.folder, page.job, {} if job else start, session)
+
+
+def _spec(name: str, box: str, run: str, job: Job, start: Mapping[str, str], session: str | None) -> RunSpec:
+    pid, ticks = start.get("pid", ""), start.get("ticks", "")
+    return RunSpec(
+        name=name,
+        box=box,
+        log=f"{run}/{job.log}",
+        checkpoints=f"{run}/{job.checkpoints}" if job.checkpoints else None,
+        pid=int(pid) if pid.isdecimal() else None,
+        pid_start=int(ticks) if ticks.isdecimal() else None,
+        boot_id=start.get("boot") or None,
+        session=session,
+    )
 
 
 def secrets_of(job: Job, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

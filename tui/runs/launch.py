@@ -245,7 +245,7 @@ def _kind(truth: Truth, progress: Progress | None, waited_s: float, after: int =
         return "finished"
     if truth.state in ("failed", "stopped", "lost"):
         return "dead"
-    if truth.state == "running" and progress is not None and progress.done:
+    if truth.state == "running" and truth.start and progress is not None and progress.done:
         return "first-step"
     if truth.state == "pending" and waited_s >= PENDING_S:
         return "pending"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tui.runs.carry import Carried
     from tui.runs.errand import Errand
     from tui.runs.fate import Fate
+    from tui.workers.carried_back import DurableCopy
     from tui.workers.launch_once import Looked
     from tui.workers.line import Line
 
@@ -34,7 +35,8 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     again.add_argument("name", metavar="RUN", help="a run that rgt launched")
     again.add_argument("--on", required=True, metavar="BOX", help="another box of the fleet")
     begins = again.add_mutually_exclusive_group(required=True)
-    begins.add_argument("--from", dest="copy", metavar="DIR", help="the durable copy on this computer")
+    begins.add_argument("--from", dest="copy", metavar="DIR", help="a copy of it on this computer")
+    begins.add_argument("--from-copy", action="store_true", help="the durable copy that rgt pull made last")
     begins.add_argument("--from-scratch", action="store_true", help="without a checkpoint, at step 0")
     again.add_argument("--dir", metavar="FOLDER", help="on the box, in place of its data disk")
     again.add_argument(
@@ -59,6 +61,9 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
     from tui.runs.errand import secrets_of
     from tui.verbs.ending import instance_named
     from tui.verbs.line import line_to
+    from tui.verbs.terminal_asker import TerminalAsker
+    from tui.verbs.wiring import dialer
+    from tui.workers.carried_back import bring_here, drop
     from tui.workers.launch_once import look_around, look_first, plan_lines
 
     page = book(where).page(args.name)
@@ -66,15 +71,17 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
     old = await _fate(page, where)
     there = box.name == page.box and box.instance_id == page.instance_id
     if there and old.kind != "unbegun":  # else a relaunch to it was cut off before it began
-        raise Failure(f"{page.run} is on {box.name} already.", do=f"rgt resume {page.run}", exit=Exit.USAGE)
-    task, files = _same(page, box, where, args.dir), _files(args, page)
+        return await _begun_already(args, page, box, where, old)
+    task, copy = _same(page, box, where, args.dir), _copy(args, page, where)
+    files = copy.files if copy is not None else _files(args, page)
     secrets = secrets_of(task.job)
     async with line_to(box, where) as line:
         looked = await look_around(line, await look_first(task, await line()), Path(page.file).parent)
         _say(f"relaunch {page.run}: from {page.box} to {box.name}")
         _say(f"  old      {old.kind}: {old.why}")
         for one in files:
-            _say(f"  carry    {one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…, from {one.here}")
+            told = f"{one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…"
+            _say(f"  carry    {told}, from {one.origin or one.here}")
         if not files:
             _say("  carry    nothing: it begins at step 0")
         for title, text in plan_lines(looked.task):
@@ -86,7 +93,59 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
         if args.dry_run or looked.stopped:
             _say("Nothing was started.")
             return Exit.ATTENTION if looked.stopped else Exit.FINE
-        return await _begun(args, page, line, looked, files, where, secrets, old)
+        if copy is not None:
+            await bring_here(copy, where, dialer(where, asker=TerminalAsker()))
+        if not there:
+            _move(args, page, looked, files, where, old)
+        code = await _begun(args, page, line, looked, files, where, secrets)
+    if copy is not None:
+        await drop(copy)
+    return code
+
+
+def _move(
+    args: argparse.Namespace,
+    page: Page,
+    looked: Looked,
+    files: tuple[Carried, ...],
+    where: Paths,
+    old: Fate,
+) -> None:
+    """From here on the run belongs there, whatever happens to this process: receipt, page, fleet file."""
+    from tui.custody.moments import moment
+    from tui.fleet.fleet_source import FleetFile
+    from tui.runs.book import book
+    from tui.workers.launch_once import plan_id
+
+    task = looked.task
+    moved = task.page(Path(page.file), plan_id(looked), moment(time.time()))
+    _receipt(where, page, task, old, files, sworn=args.old_is_gone and not old.certain)
+    book(where).move(moved)
+    FleetFile(where).set_run(task.spec({}, tmux=False))
+
+
+async def _begun_already(args: argparse.Namespace, page: Page, box: Instance, where: Paths, now: Fate) -> int:
+    """It was begun there, maybe by a relaunch that was cut off before it could write that down."""
+    from tui.runs.errand import spec_of
+    from tui.runs.truth import look
+    from tui.verbs.line import line_to
+    from tui.workers.launch_once import watch
+
+    if now.kind != "unknown":
+        async with line_to(box, where) as line:
+            truth = await look(await line(), page.folder)
+        watch(where, spec_of(page, truth.start, truth.job))
+    if now.kind not in ("runs", "over"):
+        raise Failure(
+            f"{page.run} is on {box.name} already. {now.why}",
+            do=f"rgt resume {page.run} goes on with it there.",
+            exit=Exit.USAGE,
+        )
+    if args.json:
+        print(json.dumps({"run": page.run, "box": box.name, "kind": now.kind, "why": now.why}))
+    else:
+        print(f"{page.run} is on {box.name} already; nothing was started. {now.why}")
+    return Exit.FINE
 
 
 async def _begun(
@@ -97,21 +156,16 @@ async def _begun(
     files: tuple[Carried, ...],
     where: Paths,
     secrets: dict[str, str],
-    old: Fate,
 ) -> int:
-    from tui.custody.moments import moment
-    from tui.runs.book import book
     from tui.runs.carry import carry
-    from tui.workers.launch_once import begin, plan_id
+    from tui.workers.launch_once import begin
 
     task = looked.task
-    book(where).move(task.page(Path(page.file), plan_id(looked), moment(time.time())))
 
     async def more(_box: Transport) -> None:
         await carry(line, task.run, files, _say)
 
     answer = await begin(line, looked, Path(page.file), where, secrets, _say, more)
-    _receipt(where, page, task, old, files, sworn=args.old_is_gone and not old.certain)
     if args.json:
         print(
             json.dumps({"run": page.run, "box": task.instance.name, "kind": answer.kind, "why": answer.why})
@@ -141,18 +195,27 @@ def _same(page: Page, box: Instance, where: Paths, folder: str | None) -> Errand
     return task
 
 
+def _copy(args: argparse.Namespace, page: Page, where: Paths) -> DurableCopy | None:
+    """The durable copy on record, where that is asked for. Raises Failure."""
+    from tui.workers.carried_back import durable_copy
+
+    return durable_copy(page.run, _pattern(page), where) if args.from_copy else None
+
+
 def _files(args: argparse.Namespace, page: Page) -> tuple[Carried, ...]:
     from tui.runs.carry import newest
 
-    if args.from_scratch:
-        return ()
+    return () if args.from_scratch else newest(Path(args.copy).expanduser(), _pattern(page))
+
+
+def _pattern(page: Page) -> str:
     if not page.job.checkpoints:
         raise Failure(
             f"The job file of {page.run} names no checkpoints.",
             do='Add checkpoints = "ckpt/*.pt" to it, or give --from-scratch.',
             exit=Exit.USAGE,
         )
-    return newest(Path(args.copy).expanduser(), page.job.checkpoints)
+    return page.job.checkpoints
 
 
 async def _fate(page: Page, where: Paths) -> Fate:
@@ -236,7 +299,7 @@ def _receipt(
             subjects=(about(victim, victim.name), *carried),
             victim=victim,
             run=page.run,
-            detail=f"from {page.box}, which is {old.kind}{word}; {len(files)} checkpoints carried",
+            detail=f"from {page.box}, which is {old.kind}{word}; {len(files)} checkpoints to carry",
         )
     )
 

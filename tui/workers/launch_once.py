@@ -21,6 +21,7 @@ from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths, shipped
 from tui.model.failure import Exit, Failure
 from tui.model.instance import Instance
+from tui.model.run import RunSpec
 from tui.model.telemetry import Telemetry
 from tui.model.text import SafeText, amount, safe
 from tui.runs.book import book
@@ -208,7 +209,7 @@ async def begin(
 
     answer = await launch(line, what, bring=brought, told=told)
     _receipt(where, task, answer, plan)
-    _watch(where, task, answer)
+    watch(where, _spec(task, answer))
     await _after_a_restart(line, task, answer, told)
     if answer.kind in ("dead", "unknown", "finished"):
         return answer
@@ -236,17 +237,19 @@ async def _copy(box: Transport, looked: Looked, secrets: Mapping[str, str]) -> N
         await give_secrets(box, folder, name, secrets)
 
 
-def _watch(where: Paths, task: Errand, answer: Answer) -> None:
-    """Write the run down, so that `rgt` watches it; one of an earlier attempt is written anew."""
-    fleet = FleetFile(where)
+def _spec(task: Errand, answer: Answer) -> RunSpec:
     tmux = answer.started is not None and answer.started.how == "tmux"
-    before = next((one for one in settings.load(where.fleet_file).runs if one.name == task.run_id), None)
-    if before is not None:
-        if answer.started is None:
-            return
-        fleet.remove_run(task.run_id)
     job = answer.truth.job or (answer.started.job if answer.started else None)
-    fleet.add_run(task.spec(answer.truth.start, tmux=tmux, job=job if task.scheduled else None))
+    return task.spec(answer.truth.start, tmux=tmux, job=job if task.scheduled else None)
+
+
+def watch(where: Paths, spec: RunSpec) -> None:
+    """Write a run down, so that `rgt` watches it; one of an earlier attempt or place is written anew."""
+    before = next((one for one in settings.load(where.fleet_file).runs if one.name == spec.name), None)
+    if before is not None and (before.box, before.log) == (spec.box, spec.log):
+        spec = replace(spec, session=spec.session or before.session, progress_regex=before.progress_regex)
+    if spec != before:
+        FleetFile(where).set_run(spec)
 
 
 def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
