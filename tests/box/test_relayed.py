@@ -145,3 +145,56 @@ async def test_a_channel_talks_both_ways_and_ends_regularly(records: list[Comman
     assert channel.exit == 4
     await channel.close()
     assert records[-1].exit == 4
+
+
+class Process:
+    """A carrier's process in a test's hands."""
+
+    def __init__(self) -> None:
+        self.stdin, self.stdout, self.stderr = None, asyncio.StreamReader(), asyncio.StreamReader()
+        self.returncode: int | None = None
+
+    async def wait(self) -> int | None:
+        return self.returncode
+
+
+async def test_what_came_to_a_read_that_was_given_up_belongs_to_the_next_one() -> None:
+    """Bytes and the reader's deadline in one turn of the loop; they may be the marker of a begin."""
+    process = Process()
+    carried = _Exec(process, "look")  # type: ignore[arg-type]
+    for _ in range(2):
+        given_up = asyncio.ensure_future(carried.read())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        process.stdout.feed_data(b"marker")
+        await asyncio.sleep(0)  # the stream has given it away by now
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        assert await carried.read() == b"marker"
+    process.stdout.feed_eof()
+    process.stderr.feed_eof()
+    process.returncode = 0
+    assert await carried.read() == b""
+    await carried.close()
+
+
+async def test_output_of_a_carrier_that_ends_with_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends within the silence that is waited for: its last words count all the same."""
+    monkeypatch.setattr("tui.box.kubectl._SILENT_S", 0.05)
+    process = Process()
+    carried = _Exec(process, "look")  # type: ignore[arg-type]
+    reading = asyncio.ensure_future(carried.read())
+    await asyncio.sleep(0.04)
+    process.returncode = 0
+    await asyncio.sleep(0.03)  # one silence is over; it was not a whole one since the end
+    assert not reading.done()
+    process.stdout.feed_data(b"marker and all")
+    assert await reading == b"marker and all"
+    assert await carried.read() == b""
+    await carried.close()
+
+
+async def test_a_script_that_ends_before_it_took_its_stdin_tells_its_status() -> None:
+    done = await box(Carrier()).run(Script("exec <&-; echo no; exit 9"), stdin=b"x" * 4_000_000, timeout=60)
+    assert (done.exit, done.stdout) == (9, b"no\n")

@@ -50,6 +50,7 @@ class _Exec:
         self._stderr = b""
         self._tail = b""
         self._listening = asyncio.ensure_future(self._listen())
+        self._reading: asyncio.Future[bytes] | None = None
 
     @property
     def exit(self) -> int | None:
@@ -61,14 +62,15 @@ class _Exec:
 
     async def read(self, size: int = 65536) -> bytes:
         assert self._process.stdout is not None
-        reading = asyncio.ensure_future(self._process.stdout.read(size))
-        try:
-            # A child of the carrier may hold its pipes open: silence after its end is the end.
-            while not (await asyncio.wait((reading,), timeout=_SILENT_S))[0]:
-                if self._process.returncode is not None:
-                    return b""
-        finally:
-            reading.cancel()
+        ended = False
+        # A read that is given up goes on: what it takes meanwhile belongs to the next one.
+        reading = self._reading = self._reading or asyncio.ensure_future(self._process.stdout.read(size))
+        while not (await asyncio.wait((reading,), timeout=_SILENT_S))[0]:
+            # A child of the carrier may hold its pipes open: a whole silence after its end is the end.
+            if ended:
+                return b""
+            ended = self._process.returncode is not None
+        self._reading = None
         data = reading.result()
         if not data:
             await asyncio.wait((self._listening,), timeout=END_S)
@@ -90,6 +92,9 @@ class _Exec:
     async def close(self) -> None:
         await end(self._process)
         self._listening.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait((self._reading,))
         stream = self._process.stdout
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_S):
