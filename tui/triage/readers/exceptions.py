@@ -19,7 +19,7 @@ _BEGIN = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\W{0,6}\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .+)?$')
 _NAMED = re.compile(
     r"^(?:\S+ )?(?P<name>(?:[A-Za-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Timeout"
-    r"|Closed|NotFound|Refused|Failed|Resources|Overflow|Stop\w*|Warning|Fault|Abort\w*)\w*)(?::\s?(?P<message>.*))?$"
+    r"|Closed|Expired|NotFound|Refused|Failed|Resources|Overflow|Stop\w*|Warning|Fault|Abort\w*)\w*)(?::\s?(?P<message>.*))?$"
 )
 _ANY_NAMED = re.compile(r"^(?P<name>(?:[A-Za-z_]\w*\.)+[A-Z]\w*|[A-Z]\w{3,})(?::\s(?P<message>.*))?$")
 _ELSEWHERE = re.compile(
@@ -27,7 +27,7 @@ _ELSEWHERE = re.compile(
     r"|deepspeed)|/_distutils_hack|/opt/conda/lib/"
 )
 _LAUNCHER = re.compile(
-    r"ChildFailedError|SignalException|ProcessRaisedException|ProcessExitedException|CalledProcessError"
+    r"ChildFailedError|SignalException|SIGTERMException|ProcessRaisedException|ProcessExitedException|CalledProcessError"
     r"|KeyboardInterrupt"
     r"|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed"
     r"|BrokenProcessPool|GeneratorExit"

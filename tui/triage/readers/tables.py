@@ -14,6 +14,7 @@ WORDS = (
     "no space left", "设备上没有空间", "kein speicherplatz", "aucun espace", "queda espacio", "errno 28",
     "enospc", "% /", "not enough space", "磁盘空间不足", "disk full", "not enough disk space", "空き領域",
     "nessuno spazio", "磁盘已满", "inline_container", "##df", "semlock", "file write failed",
+    " requested and ",
 )  # fmt: skip
 SHM = "/dev/shm"  # noqa: S108 - compared with, never written to
 _ROW = re.compile(
@@ -50,7 +51,7 @@ _SHM = re.compile(
 _INOTIFY = re.compile(r"(?i)inotify|file watch|watch limit")
 _WRITER = re.compile(
     r"(?i)PytorchStreamWriter failed writing file|unexpected pos \d+ vs \d+|iostream error.*write"
-    r"|file write failed"
+    r"|file write failed|\b\d+ requested and \d+ written\b"
 )
 _PATH = re.compile(r"['\"‘“](?P<path>/[^'\"’”]+)['\"’”]|(?:: |file )(?P<bare>/[\w./@+-]+)")
 
