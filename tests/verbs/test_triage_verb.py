@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
@@ -17,6 +18,8 @@ from tui.model.failure import Exit
 from tui.model.incident import Diagnosis
 from tui.model.text import SafeText
 from tui.verbs.triage import exit_of
+from tui.workers import triage_once
+from tui.workers.triage import load_rules
 
 OOM = (
     "epoch 1/9 step 3/10 loss 0.51\n"
@@ -170,3 +173,57 @@ def test_a_run_by_name_is_looked_at_on_its_box(
     assert main(["triage", "here"]) == Exit.ATTENTION  # a box stands for its only run
     assert main(["triage", "far"]) == Exit.UNREACHABLE
     assert main(["triage", "nobody"]) == Exit.USAGE
+
+
+def test_the_end_of_a_log_is_said_to_be_that_and_all_of_it_is_read_when_asked(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error at the beginning, and then more than is read of a log by itself."""
+    monkeypatch.setattr(triage_once, "LOG_BYTES", 1 << 20)
+    monkeypatch.setattr(triage_once, "STEP", 1 << 20)
+    log = tmp_path / "train.log"
+    log.write_text(OOM + "waiting for the other ranks\n" * 100_000)
+    (home / "config" / "fleet.toml").write_text(
+        '[instances.here]\nplatform = "local"\n'
+        f'[runs.mine]\nbox = "here"\nlog = "{log}"\npid = {2**22 + 1}\npid_start = 5\n'
+    )
+    main(["triage", "mine"])
+    said = capsys.readouterr()
+    assert "cuda_oom" not in said.out
+    first = 100_004 - (1 << 20) // 28
+    assert f"log (lines {first:,} to 100,004; what lies before was not read)" in said.out
+    assert f"the last 1 MiB of the log, from line {first:,} on; --whole reads all of it" in said.err
+    assert main(["triage", "mine", "--whole"]) == Exit.ATTENTION
+    said = capsys.readouterr()
+    assert "cuda_oom (line 4):" in said.out
+    assert "log (100,004 lines)" in said.out
+    assert f"rgt: read the whole log: {log.stat().st_size:,} bytes" in said.err
+    assert said.err.count(f" of {log.stat().st_size:,} bytes of the log") == 2
+    log.unlink()
+    main(["triage", "mine", "--whole"])
+    assert "log (not read)" in capsys.readouterr().out
+    assert main(["triage", "--log", str(tmp_path / "x"), "--whole"]) == Exit.USAGE
+
+
+async def test_a_log_that_stops_coming_is_not_taken_for_whole(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent:
+        name, exit, rest = "b", None, [b"1000000\nhalf", b" of it\n"]
+
+        async def open(self, *_: object, **__: object) -> Silent:
+            return self
+
+        async def read(self, size: int) -> bytes:
+            if not self.rest:
+                await asyncio.Event().wait()
+            return self.rest.pop(0)
+
+        async def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(triage_once, "SILENCE_S", 0.05)
+    lines: list[str] = []
+    found = await triage_once._log_whole(Silent(), "/x", load_rules(home), lines.append)  # type: ignore[arg-type]
+    assert found == (None, b"")
+    assert lines == ["the log stopped coming after 11 of 1,000,000 bytes; nothing of it is used"]

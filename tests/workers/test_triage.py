@@ -108,7 +108,7 @@ async def test_asking_gives_a_diagnosis_with_the_logs_own_numbers(tmp_path: Path
     shown = store.snapshot.run(RUN)
     assert shown is not None and shown.diagnosed is told
     assert any(a.short == told.diagnosis.incidents[0].cls.replace("_", " ") for a in shown.attention)
-    assert ("log (102 lines)", NOW) in told.looked_at
+    assert ("log (lines 101 to 102; what lies before was not read)", NOW) in told.looked_at
 
 
 async def test_the_same_answer_is_asked_for_ever_more_seldom(tmp_path: Path) -> None:

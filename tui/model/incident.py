@@ -68,6 +68,8 @@ class Incident:
         confidence: 0 to 1, how well the evidence carries the class.
         facts: what was read beside it, such as the resource that ran out; for JSON.
         also: classes that are consequences of this one.
+        which: what tells it from another of its class: the process, the place, the time; may be empty.
+        also_which: the same for each of `also`.
     """
 
     cls: str
@@ -81,6 +83,15 @@ class Incident:
     remedy: tuple[RemedyStep, ...] = ()
     facts: tuple[tuple[str, Fact], ...] = ()
     also: tuple[str, ...] = ()
+    which: SafeText = SafeText("")
+    also_which: tuple[SafeText, ...] = ()
+
+    @property
+    def follows(self) -> tuple[SafeText, ...]:
+        """Each consequence with what tells it apart."""
+        known = (*self.also_which, *(SafeText("") for _ in self.also))
+        pairs = zip(self.also, known, strict=False)
+        return tuple(SafeText(f"{cls} ({which})" if which else cls) for cls, which in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Digest:
         whole: nothing was left out.
         cut_at_end: the last line has no line feed.
         encoding: of what was kept, ``utf-8`` or ``gb18030``.
+        before: lines of the log that lie before what was read; they are counted in `lines`.
     """
 
     rows: tuple[Row, ...] = ()
@@ -62,6 +63,7 @@ class Digest:
     whole: bool = True
     cut_at_end: bool = False
     encoding: str = "utf-8"
+    before: int = 0
 
 
 def scan(blocks: Iterable[bytes], finder: re.Pattern[bytes]) -> Digest:

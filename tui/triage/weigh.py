@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tui.model.incident import Fact, Incident, RemedyStep, RuledOut, RunOutcome, Severity
@@ -42,11 +43,28 @@ def settled(found: Iterable[Finding], views: Sequence[View]) -> tuple[list[Findi
         elif after in ("warning", "info"):
             kept.append(_softened(finding, after, "retrying" if why == _GOES_ON else "went_on"))
         elif finding.cls not in out:
-            line = finding.evidence[0].line if finding.evidence else None
-            where = f"line {line}: " if line is not None else ""
-            out[finding.cls] = RuledOut(finding.cls, safe(f"{where}{why}"))
+            name = which(finding)
+            out[finding.cls] = RuledOut(finding.cls, safe(f"{name}: {why}" if name else why))
     classes = {finding.cls for finding in kept}
     return kept, tuple(one for cls, one in out.items() if cls not in classes)
+
+
+_STAMP = re.compile(r"\[\s*(\d{1,10}\.\d{1,9})\]")
+
+
+def which(finding: Finding) -> SafeText:
+    """What tells a finding from another of its class: the process, and where or when. Empty: nothing does."""
+    parts: list[str] = []
+    pid, process = finding.facts.get("pid"), finding.facts.get("process")
+    if isinstance(pid, int):
+        parts.append(f"pid {pid} ({process})" if process else f"pid {pid}")
+    first = finding.evidence[0] if finding.evidence else None
+    if first is not None and (stamp := _STAMP.match(first.text)):
+        parts.append(f"at kernel time {stamp[1]} s")
+    elif first is not None and first.line is not None:
+        source = "" if first.source == "log" else f"{first.source} "
+        parts.append(f"{source}line {first.line}")
+    return safe(", ".join(parts), 120)
 
 
 def _softened(finding: Finding, severity: Severity, fact: str) -> Finding:
@@ -114,13 +132,15 @@ def incidents(
     if not by_class:
         return ()
     first = next(iter(by_class.values()))[0]
-    consequences = [cls for cls, group in by_class.items() if cls != first.cls and _follows(group[0], first)]
-    made = [
-        _incident(
-            cls, group, views, catalog, tuple(consequences) if cls == first.cls else (), telemetry, known
-        )
+    also = {
+        cls: which(group[0])
         for cls, group in by_class.items()
-        if cls not in consequences
+        if cls != first.cls and _follows(group[0], first)
+    }
+    made = [
+        _incident(cls, group, views, catalog, also if cls == first.cls else {}, telemetry, known)
+        for cls, group in by_class.items()
+        if cls not in also
     ]
     return tuple(made[:_MOST])
 
@@ -139,7 +159,7 @@ def _incident(
     group: Sequence[Finding],
     views: Sequence[View],
     catalog: Catalog,
-    also: tuple[str, ...],
+    also: Mapping[str, SafeText],
     telemetry: Telemetry | None,
     known: Known,
 ) -> Incident:
@@ -171,7 +191,9 @@ def _incident(
             for step in front.remedy
         ),
         tuple(facts.items()),
-        also,
+        tuple(also),
+        which(first),
+        tuple(also.values()),
     )  # fmt: skip
 
 

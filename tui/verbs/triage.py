@@ -44,6 +44,9 @@ _WIDE = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = sub.add_parser("triage", help="what is wrong with a run, what shows it, what to do")
     parser.add_argument("name", nargs="?", metavar="NAME", help="a run, or a box")
+    parser.add_argument(
+        "--whole", action="store_true", help="with NAME: read all of the log on the box, not only its end"
+    )
     parser.add_argument("--log", metavar="FILE", help="a saved log instead; - reads standard input")
     parser.add_argument("--probe", metavar="FILE", help="with --log: what `rgt probe NAME --json` printed")
     parser.add_argument("--run", metavar="RUN", help="with --probe: the run the log is of", dest="of_run")
@@ -61,6 +64,8 @@ def triage(args: argparse.Namespace) -> int:
             exit=Exit.USAGE,
             code="nothing-to-triage",
         )
+    if args.whole and args.name is None:
+        raise Failure("--whole goes with a run's name; a saved log is read whole.", exit=Exit.USAGE)
     from tui.fleet.paths import paths
     from tui.workers.triage import load_rules
 
@@ -69,7 +74,7 @@ def triage(args: argparse.Namespace) -> int:
     for problem in rules.catalog.problems:
         print(f"rgt: {problem.line}", file=sys.stderr)
     if args.name is not None:
-        told = asyncio.run(_of_name(args.name, where, rules))
+        told = asyncio.run(_of_name(args.name, where, rules, whole=args.whole))
         diagnosis, live = told.diagnosis, True
         looked, press = told.looked_at, told.pressing
     else:
@@ -81,7 +86,7 @@ def triage(args: argparse.Namespace) -> int:
     return exit_of(diagnosis, live=live, pressed=bool(press))
 
 
-async def _of_name(name: str, where: Paths, rules: Rules) -> Diagnosed:
+async def _of_name(name: str, where: Paths, rules: Rules, *, whole: bool) -> Diagnosed:
     from tui.fleet import settings
     from tui.verbs.terminal_asker import TerminalAsker
     from tui.verbs.wiring import dialer
@@ -106,7 +111,13 @@ async def _of_name(name: str, where: Paths, rules: Rules) -> Diagnosed:
     others = tuple(r for r in loaded.runs if r.box == box)
     spec = named[0] if named else None
     thresholds = loaded.settings.thresholds
-    return await look_closely(instance, spec, others, dial, time.time, rules, thresholds)
+    return await look_closely(
+        instance, spec, others, dial, time.time, rules, thresholds, whole=whole, told=_aside
+    )
+
+
+def _aside(line: str) -> None:
+    print(f"rgt: {safe(line)}", file=sys.stderr, flush=True)
 
 
 # -- saved files -------------------------------------------------------------------------------------------
@@ -294,14 +305,14 @@ def diagnosis_lines(
     yield from (f"needs you   {text}" for text in pressing)
     for one in told.incidents:
         yield ""
-        yield f"{one.cls}: {one.title}"
+        yield f"{one.cls}{f' ({one.which})' if one.which else ''}: {one.title}"
         sure = f"{one.confidence * 100:.0f} % sure"
         yield f"  {one.severity}, {one.plane} plane, {sure}; {_RETRY.get(one.retry, one.retry)}"
         for number, piece in enumerate(one.evidence, 1):
             line = f" line {piece.line}" if piece.line is not None else ""
             yield f"  evidence {number}  {piece.source}{line}: {piece.text}"
         if one.also:
-            yield f"  follows     {', '.join(one.also)}"
+            yield f"  follows     {', '.join(one.follows)}"
         yield from (f"  ruled out   {r.cls}: {r.why}" for r in one.ruled_out)
         for step in one.remedy:
             yield f"  do L{step.level}       {step.text}"

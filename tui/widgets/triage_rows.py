@@ -293,7 +293,10 @@ def _others(view: TriageView, width: int) -> Iterator[Entry]:
         if one is view.incident:
             continue
         level = {"fatal": "danger", "warning": "attention"}.get(one.severity, "dim")
-        line: Line = ((f"{one.cls} ", level), (str(one.title), ""), (f"  {_SHORT_PLANE[one.plane]}", "dim"))
+        which = f"({one.which}) " if one.which else ""
+        line: Line = (
+            (f"{one.cls} ", level), (f"{which}{one.title}", ""), (f"  {_SHORT_PLANE[one.plane]}", "dim")
+        )  # fmt: skip
         yield Entry((_labelled(label, line, view, width),), ("incident", n))
         label = ""
 
@@ -301,7 +304,7 @@ def _others(view: TriageView, width: int) -> Iterator[Entry]:
 def _leads_to(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
     """What else was seen and only follows from this."""
     if incident.also:
-        line: Line = ((f"{', '.join(incident.also)} (follows from it)", "dim"),)
+        line: Line = ((f"{', '.join(incident.follows)} (follows from it)", "dim"),)
         yield Entry((_labelled("leads to", line, view, width),))
 
 

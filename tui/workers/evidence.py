@@ -40,7 +40,7 @@ def counted_from(digest: Digest, first: int) -> Digest:
     if not first:
         return digest
     rows = tuple(replace(row, number=row.number + first) for row in digest.rows)
-    return replace(digest, rows=rows, lines=digest.lines + first)
+    return replace(digest, rows=rows, lines=digest.lines + first, before=digest.before + first)
 
 
 def _blocks(lines: Sequence[LogText]) -> Iterator[bytes]:
@@ -148,8 +148,7 @@ def looked_at(
     telemetry = box.telemetry
     yield (SafeText("probe"), telemetry.taken_at if telemetry is not None else None)
     if run is not None and run.spec.log:
-        count = f" ({digest.lines:,} lines)" if digest is not None else ""
-        yield (SafeText(f"log{count}"), log_at)
+        yield (SafeText(f"log{_range(digest)}"), log_at)
     if telemetry is not None:
         parts = (
             ("cards", telemetry.gpus), ("disks", telemetry.filesystems), ("memory", telemetry.memory),
@@ -160,6 +159,15 @@ def looked_at(
             yield (SafeText(word), taken if reading.known else None)
     for look in box.looks:
         yield (safe(look.look.replace("_", " ")), look.at)
+
+
+def _range(digest: Digest | None) -> str:
+    """Which lines of a log were read."""
+    if digest is None:
+        return ""
+    if not digest.before:
+        return f" ({digest.lines:,} lines)"
+    return f" (lines {digest.before + 1:,} to {digest.lines:,}; what lies before was not read)"
 
 
 def clock(at: float) -> str:

@@ -56,14 +56,20 @@ def about_this_run(answer: LookAnswer, box: BoxView, run: RunView | None) -> Ker
 
 def _not_this_run(line: str, killed: re.Match[str], box: BoxView, run: RunView) -> str:
     """Why a kill is not that of this run; empty where it may be."""
-    name = f"the kernel killed pid {killed['pid']} ({killed['name']})"
     early = _seconds_before_end(line, box, run)
+    name = f"the kernel killed pid {killed['pid']} ({killed['name']}){_when(line)}"
     if early is not None and early > OOM_BEFORE_END_S:
-        return f"{name} {early / 60:.0f} min before this run's last line"
+        return f"{name}, {early / 60:.0f} min before this run's last line"
     pids = _pids(run)
     if pids and int(killed["pid"]) not in pids and _sees_real_pids(box):
         return f"{name}, which is not this run's process"
     return ""
+
+
+def _when(line: str) -> str:
+    """When the kernel did it by its own clock, as its line says; empty where it does not."""
+    stamp = _STAMP.match(line)
+    return f" at kernel time {stamp['at']} s" if stamp is not None else ""
 
 
 def _seconds_before_end(line: str, box: BoxView, run: RunView) -> float | None:
