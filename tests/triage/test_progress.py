@@ -105,6 +105,10 @@ def read(text: str) -> Progress | None:
          "|    loss                 | 12.3        |", "step", 24576, None, 12.3, None),
         ("2300 (7.67%)        12.123 ms            5 m, 35 s            342.12 K",
          "step", 2300, None, None, None),
+        ("Epoch 1/25\n  Batch [20/500] - Loss: 3.8523\n", "epoch", 1, 25, 3.8523, None),
+        ("  Batch 20/500 - Loss: 3.8523\n", "step", 20, 500, 3.8523, None),
+        (" 1200: 1.234567, 1.345678 avg loss, 0.001000 rate, 3.12 seconds", "step", 1200, None, None, None),
+        ("Epoch：3/50，Loss：0.4312", "epoch", 3, 50, 0.4312, None),
         # figures in quotes: transformers 5, fairseq, ms-swift, LLaMA-Factory
         ("{'loss': '2.031', 'grad_norm': '0.911', 'learning_rate': '1.9e-05', 'epoch': 1.12}",
          "epoch", 1, None, 2.031, None),

@@ -51,7 +51,7 @@ _BAR = re.compile(
     rf"|\s\d*\.?\d+(?:it/s|s/it))"  # Ultralytics
 )
 _EPOCH = re.compile(
-    r"(?i)(?<![a-z0-9_])epoch(?P<many>s)?(?:\(train\))?['\"]?\s*[:=#]?\s*\[?\s*"
+    r"(?i)(?<![a-z0-9_])epoch(?P<many>s)?(?:\(train\))?['\"]?\s*[:：=#]?\s*\[?\s*"
     r"(?P<epoch>\d+)(?P<part>\.\d+)?\s*"
     rf"(?:(?:/|of)\s*(?P<epochs>\d+))?"
     rf"(?:\]?\s*[\[:,|]?\s*\[?\s*(?:(?:step|iter|batch)\w*:?\s*)?(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT}))?"
@@ -71,10 +71,10 @@ _COUNTED = r"(?i)(?<![a-z0-9])(?:global[_ ]?|current[_ ]?|train(?:ing)?[_ ]?)?"
 _COUNTERS = (
     r"(?:step|iter(?:ation)?|num_update|update)(?P<many>s)?(?:/(?:max|total)_?steps)?|(?<=: )up\.(?= )"
 )
-_COLON = r"(?:\(train\))?['\"]?\s*[:=#]?\s*\[?['\"]?\s*"
+_COLON = r"(?:\(train\))?['\"]?\s*[:：=#]?\s*\[?['\"]?\s*"
 _STEP = re.compile(rf"{_COUNTED}(?:{_COUNTERS}){_COLON}(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)")
 _STEP_OF = re.compile(
-    rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
+    rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)|batch(?=\W)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
 )
 _TOTAL = re.compile(
     rf"(?i)\btotal[ _](?:optimi[sz]ation[ _]|train(?:ing)?[ _])?steps['\"]?\s*[:=]\s*(?P<steps>{_COUNT})"
@@ -84,7 +84,8 @@ _CELLS = re.compile(
     rf"\|\s+(?:time/)?total_timesteps\s+\|\s+(?P<step>{_COUNT})\s+\|\s*\Z"
 )  # Stable-Baselines3
 _SHARE = re.compile(rf"(?P<step>{_COUNT}) \(\d+\.\d+%\)\s+[\d.,]+ m?s\b")  # Nerfstudio
-_OTHER_STEPS = (_CHINESE_STEP, _CELLS, _SHARE)
+_DARKNET = re.compile(r"\s*(?P<step>\d+): [\d.]+, [\d.]+ avg loss,")
+_OTHER_STEPS = (_CHINESE_STEP, _CELLS, _SHARE, _DARKNET)
 # What stands before a counter that is a setting: how many there will be, or how often something is done.
 _SETTING = re.compile(
     r"(?i)(?:(?:\b|_)(?:num(?:ber)?(?:[ _]of)?|total|max(?:imum)?|min(?:imum)?|warm-?up|decay|accum\w*"
@@ -131,7 +132,9 @@ _SURE_END = re.compile(
 )
 # Hugging Face's table of what a whole run came to; its losses are no training.
 _SUMMARY = re.compile(r"^ {2}(?:epoch|total_flos|(?:train|eval|test|predict)_\w+)(?: {2,}= +| += {2,})\S+$")
-_NO_END = re.compile(r"(?i)\b(?:not|n't|until|when|once|after|before|if|will|fail\w*)\b|未|没有")
+_NO_END = re.compile(
+    r"(?i)\b(?:not|n't|until|when|once|if|will|fail\w*)\b|未|没有|^.{0,200}\b(?:after|before)\b.*\btrain"
+)
 
 
 @dataclass(frozen=True, slots=True)
