@@ -21,6 +21,11 @@ from tui.model.reading import Reading, known
 from tui.model.snapshot import Attention, BoxView, RunView
 from tui.model.telemetry import Host
 from tui.model.text import SafeText, safe
+from tui.triage.engine import diagnose
+from tui.triage.scan import scan
+from tui.verbs.triage import diagnosis_lines
+from tui.widgets.glyphs import UNICODE
+from tui.widgets.triage_rows import TriageView, entries
 from tui.workers.evidence import diagnosed
 from tui.workers.triage import load_rules
 from tui.workers.witnesses import about_this_run
@@ -75,6 +80,38 @@ def test_only_a_kill_that_can_have_been_ours_is_the_cause(
     said = [one.why for one in told.ruled_out if one.cls == "host_oom_kill"]
     assert bool(said) is not blamed
     assert all(f"pid {pid} (python)" in why for why in said)
+
+
+def test_of_two_kills_each_line_says_which_it_means(tmp_path: Path) -> None:
+    """The run's own, and another's of the same class: both are told, and can be told apart."""
+    box, run = picture()
+    two = dmesg(PID, 5)
+    two = replace(two, lines=(*dmesg(999, 4000).lines[:3], *two.lines))
+    told = diagnosed(load_rules(tmp_path), replace(box, looks=(two,)), run, None, log_at=None, at=NOW)
+    (ours,) = (one for one in told.diagnosis.incidents if one.cls == "host_oom_kill")
+    assert ours.which == f"pid {PID} (python), at kernel time {90_000 - 5:.6f} s"
+    (other,) = (one.why for one in told.diagnosis.ruled_out if one.cls == "host_oom_kill")
+    assert "pid 999 (python)" in other and f"at kernel time {90_000 - 4000:.6f} s" in other
+    lines = list(diagnosis_lines(told.diagnosis))
+    assert any(line.startswith(f"host_oom_kill (pid {PID} (python), at kernel time") for line in lines)
+    first = replace(ours, cls="cuda_oom")  # it is shown first, and the kill only beside it
+    both = replace(told, diagnosis=replace(told.diagnosis, incidents=(first, ours)))
+    view = TriageView(box, run, both, NOW, 2.0, UNICODE)
+    rows = ["".join(text for text, _ in line) for entry in entries(view, 160, 60) for line in entry.lines]
+    assert any("also found" in row and f"host_oom_kill (pid {PID} (python), at kernel" in row for row in rows)
+
+
+def test_a_consequence_is_named_with_its_place(tmp_path: Path) -> None:
+    rules = load_rules(tmp_path)
+    log = (
+        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+        b"capacity of 23.64 GiB of which 1.05 GiB is free.\n"
+        b"x\n"
+        b"RuntimeError: NCCL communicator was aborted on rank 1.\n"
+    )
+    (first, *_) = diagnose(rules, scan([log], rules.finder)).incidents
+    assert (first.cls, first.which) == ("cuda_oom", "line 1")
+    assert first.also and first.follows == tuple(f"{cls} (line 3)" for cls in first.also)
 
 
 def test_other_words_of_the_kernel_stay() -> None:
