@@ -187,6 +187,13 @@ PICTURES = (
         ("t", "j", "j", "j", "enter"),
     ),
     Picture(
+        "storage-plan",
+        "The plan to make room there, with the phrase to type",
+        (100, 30),
+        triage_store,
+        ("t", "j", "j", "j", "enter", "R"),
+    ),
+    Picture(
         "log-filtered", "The log, filtered, with context", (120, 40), run_store, ("enter", "l", *FILTERED)
     ),
     *(
