@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -79,6 +77,9 @@ class ReclaimPlan:
     @property
     def digest(self) -> str:
         """SHA-256 in hex over everything that is consented to."""
+        import hashlib  # every picture imports this module, and the first one needs neither
+        import json
+
         rows = [[e.path, e.identity, e.kind, e.bytes, e.files, e.returns] for e in self.entries]
         raw = json.dumps([self.box, self.mount, rows], ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(raw.encode()).hexdigest()
