@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from tui.fleet import judge, money, reconcile
 from tui.fleet.age import is_stale, short
@@ -11,6 +12,9 @@ from tui.model.snapshot import FleetSnapshot
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, length
 from tui.widgets.roster_rows import whole_minute
+
+Part: TypeAlias = list[Span]
+"""Spans that come and go together."""
 
 
 def census(snapshot: FleetSnapshot, now: float, period_s: float) -> tuple[int, int, int, int]:
@@ -39,42 +43,71 @@ def attention_counts(snapshot: FleetSnapshot, now: float, period_s: float) -> tu
 def header_line(
     snapshot: FleetSnapshot, now: float, width: int, glyphs: Glyphs, *, read_only: bool, period_s: float
 ) -> Line:
-    """The header in at most `width` cells; parts go from the least to the most wanted when room is short."""
-    total, live, stale, unknown = census(snapshot, now, period_s)
+    """The header in `width` cells: what is wrong and what it costs stay longest when room is short."""
+    alarm = _alarm(snapshot, now, period_s, glyphs)
+    full, short_of = _health(snapshot, now, period_s)
+    burning = _burning(snapshot)
+    burn: Part = [(f"burn {burning}", "money")] if burning else []
+    rate: Part = [(burning, "money")] if burning else []
+    spent = money.spent_total(money.paid(snapshot.boxes), whole_minute(now))
+    paid: Part = [(f"spent {_sum(spent)}", "money")] if spent else []
+    left = _balances(snapshot)
+    mode: Part = [("read-only", "strong")] if read_only else []
+    if any(box.instance.simulated for box in snapshot.boxes):
+        mode.append(("simulated", "dim"))  # never dropped for room: what is not real says so at every size
+    clock: Part = [(time.strftime("%H:%M", time.localtime(now)), "dim")]
+    brand: Part = [("rgt", "strong")]
+    for parts, right in (
+        ([alarm, full, burn, left, paid], [mode, clock]),
+        ([alarm, full, burn, left], [mode, clock]),
+        ([alarm, full, burn], [mode, clock]),
+        ([alarm, short_of, burn], [mode, clock]),
+        ([alarm, short_of, burn], [mode]),
+        ([alarm, short_of, rate], [mode]),
+        ([alarm, burn], [mode, clock]),
+        ([alarm, rate], [mode, clock]),
+        ([alarm, rate], [mode]),
+        ([alarm], [mode]),
+    ):
+        line = _packed([brand, *parts], right, width)
+        if line is not None:
+            return line
+    return (*brand, (" ", ""), *mode)
+
+
+def _alarm(snapshot: FleetSnapshot, now: float, period_s: float, glyphs: Glyphs) -> Part:
     danger, attention = attention_counts(snapshot, now, period_s)
-    instances = [box.instance for box in snapshot.boxes]
-    counted = "?" if snapshot.problems and not total else str(total)
-    health: list[Span] = [(f"{counted} {'box' if total == 1 else 'boxes'}", "")]
-    if live:
-        health.append((f"{live} live", ""))
-    if stale:
-        health.append((f"{stale} stale", "dim"))
-    if unknown:
-        health.append((f"{unknown} unknown", "dim"))
-    if over := sum(box.ended is not None for box in snapshot.boxes):
-        health.append((f"{over} destroyed", "dim"))
-    alarm: list[Span] = []
+    found: Part = []
     if danger:
-        alarm.append((f"{glyphs.attention} {danger} in danger", "danger"))
+        found.append((f"{glyphs.attention} {danger} in danger", "danger"))
     if attention:
-        alarm.append((f"{glyphs.attention} {attention} attention", "attention"))
-    cost: list[Span] = []
+        found.append((f"{glyphs.attention} {attention} attention", "attention"))
+    return found
+
+
+def _health(snapshot: FleetSnapshot, now: float, period_s: float) -> tuple[Part, Part]:
+    """How many boxes there are and how they are; and the same without those that are well."""
+    total, live, stale, unknown = census(snapshot, now, period_s)
+    counted = "?" if snapshot.problems and not total else str(total)
+    boxes: Span = (f"{counted} {'box' if total == 1 else 'boxes'}", "")
+    over = sum(box.ended is not None for box in snapshot.boxes)
+    others: Part = [
+        (f"{count} {word}", "dim")
+        for count, word in ((stale, "stale"), (unknown, "unknown"), (over, "destroyed"))
+        if count
+    ]
+    return [boxes, *([(f"{live} live", "")] if live else []), *others], [boxes, *others]
+
+
+def _burning(snapshot: FleetSnapshot) -> str:
+    """What the fleet costs by the hour; empty where nothing of it can cost."""
     burn = money.burn(money.burning(snapshot.boxes))
     if burn:
-        cost.append((f"burn {_sum(burn)}/h", "money"))
-    elif any(not i.here for i in instances):
-        cost.append(("burn ? $/h", "money"))
-    spent = money.spent_total(money.paid(snapshot.boxes), whole_minute(now))
-    paid: list[Span] = [(f"spent {_sum(spent)}", "money")] if spent else []
-    left = _balances(snapshot)
-    mode: list[Span] = [("read-only", "strong")] if read_only else []
-    if any(i.simulated for i in instances):
-        mode.append(("simulated", "dim"))  # never dropped for room: what is not real says so at every size
-    clock: list[Span] = [(time.strftime("%H:%M", time.localtime(now)), "dim")]
-    return _pack(width, [[("rgt", "strong")], alarm, health, cost, left, paid], [mode, clock])
+        return f"{_sum(burn)}/h"
+    return "" if all(box.instance.here for box in snapshot.boxes) else "? $/h"
 
 
-def _balances(snapshot: FleetSnapshot) -> list[Span]:
+def _balances(snapshot: FleetSnapshot) -> Part:
     """The balance that ends first, and when; nothing where no account tells one."""
     known = [view for view in snapshot.accounts if view.balance is not None]
     if not known:
@@ -92,23 +125,20 @@ def _sum(totals: Sequence[money.Total]) -> str:
     return " + ".join(total.word for total in totals)
 
 
-def _pack(width: int, left: list[list[Span]], right: list[list[Span]]) -> Line:
-    """Left parts from the left, right parts flush right; the last left parts go when there is no room."""
+def _packed(left: list[Part], right: list[Part], width: int) -> Line | None:
+    """Left parts from the left, right parts flush right; None where `width` cells are too few."""
+    head: list[Span] = [(" ", "")]
+    for part in filter(None, left):
+        for span in part:
+            head += [span, ("  ", "")]
+        head.append((" ", ""))
     tail: list[Span] = []
     for part in right:
         for span in part:
             tail += [span, ("   ", "")]
     tail = [*tail[:-1], (" ", "")] if tail else []
-    for keep in range(len(left), 0, -1):
-        spans: list[Span] = [(" ", "")]
-        for part in left[:keep]:
-            for span in part:
-                spans += [span, ("  ", "")]
-            spans.append((" " if part else "", ""))
-        blank = width - length(spans) - length(tail)
-        if blank >= 0:
-            return (*spans, (" " * blank, ""), *tail)
-    return (*left[0], (" ", ""), *tail)
+    blank = width - length(head) - length(tail)
+    return None if blank < 0 else (*head, (" " * blank, ""), *tail)
 
 
 class Header(Lines):

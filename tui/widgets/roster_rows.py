@@ -218,8 +218,13 @@ def progress_word(progress: Progress | None) -> str:
     """How far a run says it is: ``ep 41/100``; empty when its log does not say."""
     if progress is None or progress.done is None:
         return "finished" if progress is not None and progress.finished else ""
-    if progress.finished:
-        return "finished"
+    return "finished" if progress.finished else reached_word(progress)
+
+
+def reached_word(progress: Progress | None) -> str:
+    """How far a run came, whether it goes on or not; empty when its log does not say."""
+    if progress is None or progress.done is None:
+        return ""
     unit = {"epoch": "ep", "step": "st", "it": "it"}.get(progress.unit, safe(progress.unit, 12))
     total = "" if progress.total is None else f"/{count_word(progress.total)}"
     return f"{unit} {count_word(progress.done)}{total}".strip()
@@ -228,7 +233,12 @@ def progress_word(progress: Progress | None) -> str:
 def _progress(run: RunView | None, glyphs: Glyphs) -> Cell:
     if run is None:
         return Cell(glyphs.none, "dim")
-    return Cell(progress_word(run.progress))
+    return Cell(run_progress_word(run))
+
+
+def run_progress_word(run: RunView) -> str:
+    """How far a run is: what it reached where its state already says that it is finished."""
+    return (reached_word if run.state is RunState.FINISHED else progress_word)(run.progress)
 
 
 def loss_strip(progress: Progress | None, width: int, glyphs: Glyphs) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tui.fleet import judge
 from tui.fleet.age import age_word, is_stale, long
 from tui.model.instance import LinkState
-from tui.model.run import Progress, RunState
+from tui.model.run import RunState
 from tui.model.snapshot import RunView
 from tui.model.text import safe
 from tui.widgets.figures import significant
-from tui.widgets.lines import Line, Span, fit, length
+from tui.widgets.lines import Line, Span, fit, length, shortened
 from tui.widgets.panel import Sight, apart, packed
-from tui.widgets.roster_rows import glyph_of, progress_word
+from tui.widgets.roster_rows import glyph_of, run_progress_word
 
 STYLES = {
     RunState.DEAD: "danger",
@@ -50,7 +50,7 @@ def _first(sight: Sight, name: str | None, box_name: str, width: int) -> Line:
         left.append((f" on {safe(box_name)}  ", "dim"))
         right = _age(sight)
         parts: list[Line] = []
-        for i, span in enumerate(_progress(run.progress, judge.time_left(run, sight.now))):
+        for i, span in enumerate(_progress(run, judge.time_left(run, sight.now))):
             parts.append(((dot, "dim"), span) if i else (span,))
         line = packed(tuple(left), parts, width - length(right))
         return apart(line, right, width, sight.glyphs)
@@ -65,11 +65,12 @@ def _box_state(sight: Sight) -> list[Span]:
     return [(f" {glyph_of(word.kind, sight.glyphs)} {word.word}  ", style)]
 
 
-def _progress(progress: Progress | None, left: float | None) -> list[Span]:
+def _progress(run: RunView, left: float | None) -> list[Span]:
+    progress = run.progress
     if progress is None:
         return []
     spans: list[Span] = []
-    word = progress_word(progress)
+    word = run_progress_word(run)
     if word:
         spans.append((word, ""))
     if progress.loss is not None:
@@ -96,7 +97,8 @@ def _second(sight: Sight, name: str | None, width: int) -> Line:
     """The most urgent sentence there is; the evidence behind the state when nothing is wrong."""
     text, style, glyph = _sentence(sight, name)
     line = f" {glyph} {text}" if glyph else f"   {text}"
-    return ((fit(safe(line), width, ellipsis=sight.glyphs.ellipsis), style),)
+    dots = sight.glyphs.ellipsis
+    return ((fit(shortened(safe(line), width, ellipsis=dots), width, ellipsis=dots), style),)
 
 
 def _sentence(sight: Sight, name: str | None) -> tuple[str, str, str]:
