@@ -43,7 +43,7 @@ def shown(app: RgtApp) -> str:
 
 def cells_of(app: RgtApp) -> list[str]:
     assert isinstance(app.screen, MatrixScreen)
-    return [str(item.key) for item in app.screen.picker.items]
+    return [str(item.key) for item in app.screen.picker.items if item.key is not None]
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -13,11 +13,14 @@ from textual.widgets import Input
 from tui.model.failure import Failure
 from tui.screens.command_words import Words, complete, parse
 from tui.screens.view import Sheet
-from tui.widgets.lines import Line, Lines, fit
+from tui.widgets.lines import Line, Lines, Span, fit
 from tui.widgets.rule import Rule
 
 SHOWN = 6
 """Suggestions in sight."""
+
+
+_KEYS: tuple[Span, ...] = (("tab", "strong"), (" completes   ", "dim"), ("esc", "strong"), (" leaves", "dim"))
 
 
 class CommandLine(Sheet[tuple[str, str | None]]):
@@ -46,13 +49,14 @@ class CommandLine(Sheet[tuple[str, str | None]]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Rule("command")
+            yield Rule("command", id="title")
             yield Lines(id="suggestions")
             with Horizontal(classes="entry"):
                 yield Lines((((":", "accent"),),), classes="sign")
                 yield Input(self._prefill, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
+        self.query_one("#title", Rule).label("command", _KEYS)
         field = self.query_one(Input)
         field.cursor_blink = False
         field.focus()
@@ -98,7 +102,8 @@ class CommandLine(Sheet[tuple[str, str | None]]):
         start = max(0, self._chosen - SHOWN + 1)
         for place, suggestion in enumerate(found[start : start + SHOWN], start):
             chosen = place == self._chosen
-            name = fit(f"  {suggestion.line}", 24)
+            name = f"  {suggestion.line}"
+            name = fit(name, 24) if suggestion.help else name  # a name alone is never cut
             lines.append(
                 ((name, "accent" if chosen else "strong"), (suggestion.help, "" if chosen else "dim"))
             )

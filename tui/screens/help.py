@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from textual import on
 from textual.app import ComposeResult
 
-from tui.actions import Action, Level, for_view
+from tui.actions import Level, for_view
 from tui.model.snapshot import FleetSnapshot
 from tui.screens.keys import MOVES, keys_of, shown
 from tui.screens.view import View
 from tui.widgets.footer import Footer
-from tui.widgets.lines import Line, fit, wrap
+from tui.widgets.lines import Line, Span, fit, wrap
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
@@ -24,10 +25,13 @@ _FILTER = (
     ("/regex/", "what matches it"),
     ("-f abc", "what has these letters in this order"),
 )
-_LEVEL = {
-    Level.REMOTE: "acts on the box or costs money; shows a plan first",
-    Level.IRREVERSIBLE: "irreversible",
-}
+_SECTIONS = (
+    (Level.OBSERVE, "looks, and changes nothing"),
+    (Level.LOCAL, "changes something on this computer"),
+    (Level.REMOTE, "acts on the box or costs money; shows a plan first"),
+    (Level.IRREVERSIBLE, "irreversible; asks for proof and a typed phrase first"),
+)
+"""An action stands under the most that can come of it, so that nothing that costs is met by the way."""
 
 
 def help_lines(
@@ -48,21 +52,18 @@ def help_lines(
         return " ".join(shown(name, ascii_only=ascii_only) for name in names)
 
     lines: list[Line] = []
-    lines += _section(f"keys of {view}", [(keys(keys_of(a, overrides)), _help(a)) for a in own], width)
+    for level, title in _SECTIONS:
+        listed = [(keys(keys_of(a, overrides)), a.help) for a in own if a.level == level]
+        lines += _section(title, listed, width)
     lines += _section("move", [(keys(names), text) for names, _, text in MOVES], width)
     lines.append(_entry("1 to 9", "select the item in that place", width)[0])
     if view == "fleet":
         arrows = keys(("left", "right"))
         lines += _entry(arrows, "the value that e explains and y copies", width)
-    lines += _section("everywhere", [(keys(keys_of(a, overrides)), _help(a)) for a in everywhere], width)
+    lines += _section("everywhere", [(keys(keys_of(a, overrides)), a.help) for a in everywhere], width)
     lines += _section("typed after :", [(f"{a.id} {a.takes}", a.help) for a in typed], width)
     lines += _section("typed after /", list(_FILTER), width)
     return lines[1:]
-
-
-def _help(action: Action) -> str:
-    level = _LEVEL.get(action.level)
-    return f"{action.help} ({level})" if level else action.help
 
 
 def _section(title: str, entries: list[tuple[str, str]], width: int) -> list[Line]:
@@ -115,3 +116,13 @@ class HelpScreen(View):
         picker.show_items([Item(n, line) for n, line in enumerate(lines)])
         if not picker.moved:
             picker.place(FIRST)
+        self._say_where()
+
+    @on(Picker.Moved)
+    def _say_where(self) -> None:
+        """A list that goes on below says so, and how far."""
+        picker = self.query_one(Picker)
+        total = len(picker.items)
+        more = total > picker.room
+        right: list[Span] = [(f"{picker.last} of {total} lines", "dim")] if more else []
+        self.query_one(Rule).label(f"help: {self._about}", right)

@@ -144,7 +144,7 @@ class LaunchScreen(View):
 
     def _where(self, view: LaunchView) -> list[Span]:
         if view.working:
-            return [("at work", "accent")]
+            return [("at work", "strong")]
         if view.answer is not None:
             return [("answered", "strong")]
         if view.problem or view.stage == "preflight":

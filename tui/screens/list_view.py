@@ -61,7 +61,7 @@ class ListView(View):
         head, items = self.items(width)
         picker = self.query_one(Picker)
         if not items:
-            items = [Item("nothing here", (("  ", ""), (self.nothing(), "dim")))]
+            items = [Item(None, (("  ", ""), (self.nothing(), "dim")))]
             head = ()
         picker.show_items(items, head)
         self._below()

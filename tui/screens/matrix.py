@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -90,7 +90,7 @@ class MatrixScreen(View):
         if not width:
             return
         view = self.view
-        shown = (view.cells, width, self._order, self._query)
+        shown = (view.cells, width, self._order, self._query, view.problem)
         if not self._listed or any(a is not b and a != b for a, b in zip(shown, self._listed, strict=True)):
             self._listed = shown
             self._list(view, width)
@@ -103,7 +103,11 @@ class MatrixScreen(View):
         found = rows.arranged(view.cells, self._order, self._keep)
         self._cells = {one.name: one for one in found}
         items = [Item(one.name, rows.cell_line(one, columns, width, glyphs)) for one in found]
-        self.picker.show_items(items, rows.head_line(view, columns, width, glyphs) if view.names else ())
+        head = rows.head_line(view, columns, width, glyphs) if view.names else ()
+        if not items:  # the sentence that stands in for them is where they would be
+            items = [Item(None, line) for line in self._nothing(view, width)]
+            head = head if view.cells else ()
+        self.picker.show_items(items, head)
 
     def _label(self, view: MatrixView, width: int) -> None:
         glyphs = self.host.glyphs
@@ -124,7 +128,7 @@ class MatrixScreen(View):
             return [("no queue", "dim")]
         if view.at is None:
             return [
-                ("asks the boxes" if view.asking else "not asked yet", "accent" if view.asking else "dim")
+                ("asks the boxes" if view.asking else "not asked yet", "strong" if view.asking else "dim")
             ]
         word = age_word(view.at, self.host.clock(), self.host.period_s)
         told: list[Span] = [("asked just now" if word == "live" else f"asked {word} ago", "dim")]
@@ -141,19 +145,18 @@ class MatrixScreen(View):
 
     @on(Picker.Moved)
     def _below(self) -> None:
-        lines = list(self._detail(self.size.width))
+        cell = self.cell
+        lines = [] if cell is None else self._detail(self.view, cell, self.size.width)
         box = self.query_one("#below", Lines)
         box.styles.height = max(1, min(len(lines), self.size.height // 2))
         box.show(lines)
 
-    def _detail(self, width: int) -> Sequence[Line]:
-        view, cell = self.view, self.cell
-        if cell is not None:
-            low = self.size.height < LOW
-            found = list(rows.detail_lines(view, cell, width, low=low))
-            if view.problem:
-                found += _wrapped(view.problem, width, "danger")
-            return found
+    def _detail(self, view: MatrixView, cell: CellView, width: int) -> list[Line]:
+        found = list(rows.detail_lines(view, cell, width, low=self.size.height < LOW))
+        return [*found, *_wrapped(view.problem, width, "danger")] if view.problem else found
+
+    def _nothing(self, view: MatrixView, width: int) -> list[Line]:
+        """Why there is no cell to be seen."""
         text = view.problem or (
             "No cell matches the filter." if view.cells else "Looking for a queue that was started from here."
         )

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from tui.model.text import safe
 from tui.screens.command_words import Words
 from tui.screens.view import Sheet
-from tui.widgets.lines import Lines, fit
+from tui.widgets.lines import Lines, Span, fit
 from tui.widgets.match import fuzzy_rank
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
@@ -70,7 +70,7 @@ class Palette(Sheet[tuple[str, str | None]]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Rule("palette")
+            yield Rule("palette", id="title")
             with Horizontal(classes="entry"):
                 yield Lines((((" ", ""),),), classes="sign")
                 yield Input(compact=True, placeholder="a few letters")
@@ -98,9 +98,11 @@ class Palette(Sheet[tuple[str, str | None]]):
         self.query_one(Picker).move_to(0)
 
     def _show(self) -> None:
+        found = f"{len(self._found)} of {len(self._all)}   "
+        keys: list[Span] = [(found, "dim"), ("enter", "strong"), (" does it   ", "dim"), ("esc", "strong")]
+        self.query_one("#title", Rule).label("palette", [*keys, (" leaves", "dim")])
         picker = self.query_one(Picker)
         picker.styles.height = max(1, min(12, self.size.height - 6))
-        width = self.size.width
         if not self._found:
             picker.show_items([Item(None, (("  No command matches.", "dim"),))])
             return
@@ -111,7 +113,7 @@ class Palette(Sheet[tuple[str, str | None]]):
                     (
                         (f"  {fit(e.key, 8)}", "dim"),
                         (fit(e.name, 26), "strong"),
-                        (fit(e.help, max(0, width - 38)), "dim"),
+                        (e.help, "dim"),
                     ),
                 )
                 for e in self._found

@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from tui.model.command import AnswerSetup, BackSetup, LeaveSetup, SkipSetup, StartSetup
 from tui.model.failure import Failure
-from tui.model.setup import Asked, SetupStep, SetupView
+from tui.model.setup import Asked, Option, SetupStep, SetupView
 from tui.model.snapshot import FleetSnapshot
 from tui.screens.add import PasteInput
 from tui.screens.ask import SecretInput
@@ -24,7 +24,7 @@ from tui.screens.typed_line import TypedLine
 from tui.screens.view import View
 from tui.widgets import setup_rows as rows
 from tui.widgets.footer import Footer, Verb
-from tui.widgets.lines import Lines, Span, clip
+from tui.widgets.lines import Lines, Span, clip, length
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 from tui.widgets.scroll import Scroll
@@ -141,7 +141,10 @@ class SetupScreen(View):
 
     @property
     def _low(self) -> bool:
-        return self.size.height < LOW
+        """Whether the steps give way: to the pane's height, or to more options than would be seen."""
+        step = self.view.step(self.view.current)
+        options = len(step.asked.options) if step is not None and step.asked is not None else 0
+        return self.size.height < max(LOW, len(self.view.steps) + options + _ELSE)
 
     def _draw(self) -> None:
         width, view = self.size.width, self.view
@@ -166,7 +169,7 @@ class SetupScreen(View):
     def _where(self, view: SetupView) -> list[Span]:
         if view.over:
             return [("done", "strong")]
-        return [("at work", "accent")] if view.working else [("waits for you", "attention")]
+        return [("at work", "strong")] if view.working else [("waits for you", "attention")]
 
     def _asked_now(self, step: SetupStep | None) -> None:
         """Put the cursor where the answer goes."""
@@ -203,16 +206,28 @@ class SetupScreen(View):
             if asked is not None and choosing:
                 self._draw_options(asked, width)
             lines = rows.detail_lines(step, view.problem if current else "", width)
-            detail.fill(lines, anew=step.id != self._detailed)
-            self._detailed = step.id
+            chosen = self._chosen(asked) if asked is not None and choosing else None
+            if chosen is not None:
+                lines = [*rows.cut_note(chosen, width), *lines]
+            shown = (step.id, chosen.id if chosen is not None else None)
+            detail.fill(lines, anew=shown != self._detailed)
+            self._detailed = shown
             self.query_one("#middle", Rule).label(*self._question(step, asked))
         self.query_one(Footer).offer(self._verbs(view, step, asked), self.verbs("help"))
 
     def _question(self, step: SetupStep, asked: Asked | None) -> tuple[Sequence[Span], Sequence[Span]]:
         if asked is None:
             return [(rows.NAMES[step.id], "")], []
-        room = self.size.width - 8
-        return clip(((asked.prompt, "strong"),), room, self.host.glyphs.ellipsis), []
+        options = self.query_one("#options", Picker)
+        hidden = self.has_class("-options") and len(options.items) > options.room > 0
+        where: list[Span] = [(f"{options.last} of {len(options.items)}", "dim")] if hidden else []
+        room = self.size.width - 8 - (length(where) + 3 if where else 0)
+        return clip(((asked.prompt, "strong"),), room, self.host.glyphs.ellipsis), where
+
+    def _chosen(self, asked: Asked) -> Option | None:
+        """The option under the cursor."""
+        key = self.query_one("#options", Picker).selected
+        return next((one for one in asked.options if one.id == key), None)
 
     def _draw_options(self, asked: Asked, width: int) -> None:
         options = self.query_one("#options", Picker)

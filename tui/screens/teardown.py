@@ -148,7 +148,7 @@ class TeardownScreen(View):
             return title, [(view.ended, "strong")]
         if view.held:
             return title, [("held", "danger")]
-        return title, [("at work", "accent")] if view.working else [("waits for you", "attention")]
+        return title, [("at work", "strong")] if view.working else [("waits for you", "attention")]
 
     def _draw_steps(self, view: TeardownView, width: int) -> None:
         steps = self.query_one(Steps)

@@ -10,7 +10,8 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from tui.widgets.lines import Line, Lines
+from tui.widgets.glyphs import glyphs_of
+from tui.widgets.lines import Line, Lines, edged
 from tui.widgets.moves import move_bindings
 
 
@@ -86,7 +87,8 @@ class Chooser(Lines, can_focus=True):
             return (), False
         entry = self._entries[self._owner[place]]
         chosen = entry.key is not None and entry.key == self._selected and self.has_focus
-        return self._lines[place], chosen
+        line = self._lines[place]
+        return (edged(line, glyphs_of(self).cursor, "accent") if chosen else line), chosen
 
     def _window(self) -> list[tuple[Line, bool]]:
         return [self.line_at(y) for y in range(self.size.height)]

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.model.text import safe
+from tui.widgets.glyphs import glyphs_of
 from tui.widgets.ink import ink_of
 
 Span: TypeAlias = tuple[str, str]
@@ -41,6 +42,22 @@ def end_of(text: str, width: int, *, ellipsis: str = "…") -> str:
     while kept and cell_len(kept) > width - 1:
         kept = kept[1:]
     return ellipsis + kept
+
+
+PATH_LEAST = 12
+"""Cells that a shortened path keeps at least: its last parts, or nobody knows which one is meant."""
+
+
+def shortened(text: str, width: int, *, ellipsis: str = "…") -> str:
+    """A sentence with its longest path cut at the front, so that what is said of it fits into `width` cells.
+
+    What still does not fit is left to the caller: only a path says the same with less.
+    """
+    over = cell_len(text) - width
+    path = max((word for word in text.split() if "/" in word.strip("/")), key=cell_len, default="")
+    if over <= 0 or not path:
+        return text
+    return text.replace(path, end_of(path, max(PATH_LEAST, cell_len(path) - over), ellipsis=ellipsis), 1)
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -95,6 +112,15 @@ def clip(line: Iterable[Span], width: int, ellipsis: str = "…") -> Line:
         spans.append((text, style))
         room -= size
     return tuple(spans)
+
+
+def edged(line: Line, glyph: str, style: str) -> Line:
+    """A line with the cursor's mark in its first cell, where that is blank."""
+    if not line or not line[0][0].startswith(" "):
+        return line
+    (text, own), *rest = line
+    left: Line = ((text[1:], own),) if text[1:] else ()
+    return ((glyph, style), *left, *rest)
 
 
 NEAR = 10
@@ -191,7 +217,12 @@ class Lines(Widget, can_focus=False):
             Segment("".join(_literal(text) for text, _ in spans), base + self.span_style(name))
             for name, spans in groupby(line, key=lambda span: span[1])
         ]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        strip = Strip(segments)
+        width = self.size.width
+        if strip.cell_length > width and cell_len("".join(text for text, _ in line).rstrip()) > width:
+            dots = Segment(glyphs_of(self).ellipsis, segments[-1].style)  # cut, and not only blanks
+            return Strip([*strip.crop(0, width - 1), dots]).adjust_cell_length(width, base)
+        return strip.adjust_cell_length(width, base)
 
     def span_style(self, names: str) -> Style:
         """The style of a span, by the theme."""

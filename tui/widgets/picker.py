@@ -10,15 +10,19 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tui.widgets.lines import Line, Lines, differences
+from tui.widgets.glyphs import glyphs_of
+from tui.widgets.lines import Line, Lines, differences, edged
 from tui.widgets.moves import move_bindings
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry. `key` names it for good: the cursor stays on it when the order changes."""
+    """One entry. `key` names it for good: the cursor stays on it when the order changes.
 
-    key: Hashable
+    Without a key it is only read, such as the sentence that stands in for an empty list.
+    """
+
+    key: Hashable | None
     line: Line
 
 
@@ -75,6 +79,11 @@ class Picker(Lines, can_focus=True):
         """Rows for items."""
         return max(0, self.size.height - (self._head is not None))
 
+    @property
+    def last(self) -> int:
+        """Number of the last item in sight, counted from 1."""
+        return min(len(self._items), self._top + self.room)
+
     def show_items(self, items: Sequence[Item], head: Line | None = None) -> None:
         """Replace the items. The cursor stays on its key, or near its place when that is gone."""
         before, key = self._window(), self.selected
@@ -123,7 +132,11 @@ class Picker(Lines, can_focus=True):
         place = self._top + y
         if place >= len(self._items):
             return (), False
-        return self._items[place].line, place == self._cursor
+        item = self._items[place]
+        if place != self._cursor or item.key is None:
+            return item.line, False
+        here = self.has_focus or not self.can_focus  # one that cannot have it is moved from elsewhere
+        return edged(item.line, glyphs_of(self).cursor, "accent" if here else "dim"), here
 
     def _window(self) -> list[tuple[Line, bool]]:
         return [self.line_at(y) for y in range(self.size.height)]
@@ -145,6 +158,16 @@ class Picker(Lines, can_focus=True):
     def on_resize(self) -> None:
         self._follow()
         self.refresh()
+
+    def on_focus(self) -> None:
+        self._repaint_cursor()
+
+    def on_blur(self) -> None:
+        self._repaint_cursor()
+
+    def _repaint_cursor(self) -> None:
+        """The mark beside the selected item says whether the keys go there."""
+        self.repaint((self._cursor - self._top + (self._head is not None),))
 
     def on_click(self, event: events.Click) -> None:
         place = self._top + event.y - (self._head is not None)

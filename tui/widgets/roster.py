@@ -128,15 +128,6 @@ class Roster(Picker):
             self.column = next((name for name in shown if name.endswith("STATE")), shown[0])
         self.show_items([Item(row.key, self._line(row, columns)) for row in rows], self._title(columns))
 
-    def line_at(self, y: int) -> tuple[Line, bool]:
-        """The row, with the cursor's mark at its left edge where it is selected."""
-        line, selected = super().line_at(y)
-        if not selected:
-            return line, False
-        edge = glyphs_of(self).cursor
-        style = "accent" if self.has_focus else "dim"
-        return ((edge, style), *line[1:]), True
-
     def _title(self, columns: list[tuple[Column, int]]) -> Line:
         glyphs = glyphs_of(self)
         spans: list[Span] = [("  ", "")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rich.cells import cell_len
+
 from tui.model.setup import Option, SetupStep, SetupView, StepId
 from tui.widgets.glyphs import Glyphs
 from tui.widgets.lines import Line, Span, clip, fit, wrap
@@ -71,6 +73,13 @@ def option_line(option: Option, width: int, glyphs: Glyphs) -> Line:
     room = min(_TITLE, max(12, width // 2))
     title = fit(option.title, room, ellipsis=glyphs.ellipsis)
     return clip(((f" {title} ", ""), (option.note, "dim")), width - 1, glyphs.ellipsis)
+
+
+def cut_note(option: Option, width: int) -> list[Line]:
+    """What an option's line had no room for, in full; nothing where all of it is on the line."""
+    if min(_TITLE, max(12, width // 2)) + 2 + cell_len(option.note) < width:
+        return []
+    return [*_labelled("chosen", option.note, width), ()]
 
 
 def detail_lines(step: SetupStep, problem: str, width: int) -> list[Line]:

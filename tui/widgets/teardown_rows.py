@@ -93,7 +93,7 @@ def progress_spans(at: StepProgress, room: int, glyphs: Glyphs) -> Iterator[Span
         return
     cells = max(0, min(_BAR, room - 34))
     if cells > 3:
-        yield (bar(at.done / at.total, cells, glyphs), "accent")
+        yield (bar(at.done / at.total, cells, glyphs), "")
         yield (f"{glyphs.vrule} ", "rule")
     yield (f"{percent(100 * at.done / at.total):>5}", "")
     yield (f"  {_rate(at)}", "")
@@ -195,7 +195,7 @@ def _field(label: str, text: str, width: int, style: str, room: int = _LABEL) ->
 
 def leftover_line(one: LeftoverView, width: int, glyphs: Glyphs, *, marked: bool) -> Line:
     """One group: what was decided, what it is, how much."""
-    word, style = {"keep": ("keep ", "accent"), "scrap": ("scrap", "dim"), "": ("?    ", "attention")}[
+    word, style = {"keep": ("keep ", "strong"), "scrap": ("scrap", "dim"), "": ("?    ", "attention")}[
         one.decision
     ]
     title = max(12, width - 32)
@@ -256,14 +256,14 @@ def title_spans(view: TeardownView, width: int, glyphs: Glyphs) -> list[Span]:
 
 
 def fate_spans(view: TeardownView, glyphs: Glyphs) -> list[Span]:
-    """What is lost, what survives, what goes on billing."""
+    """What is lost, what goes on billing, what survives: that one is the longest and may be cut."""
     parts: list[list[Span]] = []
     if view.lost:
         parts.append([("lost: ", "dim"), (_listed(view.lost), "danger")])
-    if view.survives:
-        parts.append([("survives: ", "dim"), (_listed(view.survives), "")])
     if view.bills:
         parts.append([("bills after: ", "dim"), (str(view.bills), "money")])
+    if view.survives:
+        parts.append([("survives: ", "dim"), (_listed(view.survives), "")])
     spans: list[Span] = []
     for part in parts:
         spans += [(f" {glyphs.dot} ", "rule"), *part] if spans else part
