@@ -73,9 +73,9 @@ def test_figures_in_three_places_and_unknown_by_name() -> None:
 def test_a_strip_has_a_fixed_scale() -> None:
     busy = history([(float(i), 100.0) for i in range(8)], 8, UNICODE)
     idle = history([(float(i), 0.0) for i in range(8)], 8, UNICODE)
-    assert busy == "█" * 8
+    assert busy == "▇" * 8  # below a full cell, or two strips would merge
     assert idle == "▁" * 8
-    assert history([(0.0, math.nan), (1.0, None), (2.0, 50.0)], 3, UNICODE) == "  ▅"
+    assert history([(0.0, math.nan), (1.0, None), (2.0, 50.0)], 3, UNICODE) == "  ▄"
 
 
 def test_silence_is_a_gap_and_a_slower_pace_is_not() -> None:

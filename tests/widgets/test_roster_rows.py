@@ -164,8 +164,8 @@ def test_progress_words() -> None:
 
 def test_loss_strip_has_a_fixed_floor_and_shows_gaps() -> None:
     falling = Progress("epoch", 1, 2, losses=(4.0, 3.0, 2.0, 1.0))
-    assert loss_strip(falling, STRIP, UNICODE) == "   █▇▅▃"
+    assert loss_strip(falling, STRIP, UNICODE) == "   ▇▆▄▂"
     broken = Progress("epoch", 1, 2, losses=(4.0, float("nan"), 2.0))
-    assert loss_strip(broken, 3, UNICODE) == "█ ▅"
+    assert loss_strip(broken, 3, UNICODE) == "▇ ▄"
     assert loss_strip(None, 3, UNICODE) == "   "
     assert cell_len(loss_strip(replace(falling, losses=tuple(map(float, range(1, 121)))), 16, UNICODE)) == 16

@@ -9,7 +9,7 @@ from tui.model.snapshot import BoxView, Growth
 from tui.model.telemetry import Filesystem, Gpu, Telemetry
 from tui.widgets.figures import pair, size
 from tui.widgets.glyphs import Glyphs, bar
-from tui.widgets.lines import Span, fit, length
+from tui.widgets.lines import Span, end_of, fit, length
 
 AMOUNTS = 86
 """Cells that both gauges take with their amounts: a row that is cut loses its unit."""
@@ -32,23 +32,24 @@ def _disk(
     fs: Filesystem, growth: Growth, box: BoxView, glyphs: Glyphs, name_width: int, room: int
 ) -> list[list[Span]]:
     """One mount: in one line with amounts, in one line without, or in two, by the room there is."""
-    name: list[Span] = [(fit(fs.mount, name_width, ellipsis=glyphs.ellipsis), "")]
+    name: list[Span] = [(fit(end_of(fs.mount, name_width, ellipsis=glyphs.ellipsis), name_width), "")]
     if fs.error:
         return [[*name, (f"  n/a: {fs.error}", "dim")]]
     amounts = room >= name_width + AMOUNTS
     cells = 12 if amounts else 6 if room < 46 else 8
     two_lines = room < name_width + len("  inodes   91%  bytes   74%") + 2 * cells
     gauges: list[Span] = []
+    levels = {word: _level(box, word, fs) for word in ("inodes", "bytes")}
     for word, pct in (("inodes", fs.inode_use_pct), ("bytes", fs.use_pct)):
-        level = next((a.level for a in box.attention if _is_about(a.short, a.text, word, fs)), "")
+        level = levels[word]
         gauges += [(f"  {word} ", "dim"), (_gauge(pct, cells, glyphs, tick=0.9), level or "dim")]
         gauges.append((" n/a " if pct is None else f"{pct:4.0f}%", level))
         if amounts:
             gauges.append((fit(_amount(fs, word), 19 if word == "inodes" else 16, right=True), "dim"))
     tail: list[Span] = []
-    soon = _full_in(growth)
+    word, soon = _full_in(growth)
     if soon:
-        tail.append((f"  {soon}", "attention"))
+        tail.append((f"  {soon}", levels[word]))  # coloured where the box's attention says so, not by itself
     if fs.read_only:
         tail.append(("  read only", "attention"))
     if two_lines:
@@ -59,9 +60,11 @@ def _disk(
     return [[*name, *gauges], [(" " * name_width, ""), *tail]]
 
 
-def _is_about(short_text: str, text: str, word: str, fs: Filesystem) -> bool:
+def _level(box: BoxView, word: str, fs: Filesystem) -> str:
+    """How bad the box's attention calls the inodes or bytes of a mount; empty where it says nothing."""
     prefix = "inodes " if word == "inodes" else "disk "
-    return short_text.startswith(prefix) and f" on {fs.mount}:" in text
+    about = (a for a in box.attention if a.short.startswith(prefix) and f" on {fs.mount}:" in a.text)
+    return next((a.level for a in about), "")
 
 
 def _gauge(pct: float | None, cells: int, glyphs: Glyphs, *, tick: float | None = None) -> str:
@@ -78,22 +81,22 @@ def _amount(fs: Filesystem, word: str) -> str:
     return pair(fs.used_bytes, fs.size_bytes)
 
 
-def _full_in(growth: Growth) -> str:
-    """When the mount is full at its present growth, by whichever of inodes and bytes runs out first."""
+def _full_in(growth: Growth) -> tuple[str, str]:
+    """Whichever of inodes and bytes runs out first at the present growth, and when in words; or nothing."""
     ends = [
         (growth.inodes_full_in_s, "inodes", growth.inodes_per_s),
         (growth.bytes_full_in_s, "bytes", growth.bytes_per_s),
     ]
     known = [(left, word, rate) for left, word, rate in ends if left is not None and rate is not None]
     if not known:
-        return ""
+        return "bytes", ""
     left, word, rate = min(known, key=lambda end: end[0])
     if left == 0:
-        return "no inodes left" if word == "inodes" else "no bytes left"
+        return word, f"no {word} left"
     if left > 3 * 86400:
-        return ""
+        return word, ""
     speed = f"{rate * 60:,.0f} files/min" if word == "inodes" else f"{size(rate * 60)}/min"
-    return f"full in {long(left)} at {speed}"
+    return word, f"full in {long(left)} at {speed}"
 
 
 def gpu_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> list[list[Span]]:

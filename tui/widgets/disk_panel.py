@@ -10,7 +10,7 @@ from tui.model.snapshot import Growth
 from tui.model.telemetry import Filesystem
 from tui.widgets.figures import NA, compact, pair, percent, size
 from tui.widgets.gauge import LABEL, gauge, level_of
-from tui.widgets.lines import Line, Span, fit
+from tui.widgets.lines import Line, Span, end_of, fit, length
 from tui.widgets.panel import Panel, Sight, apart, na, packed, unread
 
 ROOMY = 44
@@ -94,7 +94,8 @@ def _head(fs: Filesystem, width: int, sight: Sight) -> Line:
     if fs.read_only:
         right.append((" read-only", "attention"))
     right.append((f" {fs.fstype or ''}", "dim"))
-    return apart(((f"  {fs.mount}", "strong"),), tuple(right), width, sight.glyphs)
+    mount = end_of(fs.mount, width - 2 - length(right), ellipsis=sight.glyphs.ellipsis)
+    return apart(((f"  {mount}", "strong"),), tuple(right), width, sight.glyphs)
 
 
 def _bytes(fs: Filesystem, width: int, sight: Sight) -> Line:

@@ -146,7 +146,7 @@ def bar(fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | Non
 
 def strip(values: Sequence[float | None], width: int, glyphs: Glyphs, *, top: float = 100.0) -> str:
     """The newest `width` values as levels from 0 to `top`, right-aligned; an unknown one is a gap."""
-    levels = len(glyphs.strip)
+    levels = len(glyphs.strip) - 1  # the highest fills its cell: strips below each other would merge
     cells = []
     for value in list(values)[-width:] if width > 0 else []:
         if value is None or not math.isfinite(value) or top <= 0:
