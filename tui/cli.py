@@ -34,7 +34,7 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("demo", "watch the embedded fleet: five boxes with real jobs, no account needed"),
+    "demo": Verb("demo", "watch an embedded fleet: five boxes, real jobs, no account needed"),
     "status": Verb("look", "the fleet in a few lines: one look at every box"),
     "probe": Verb("look", "one look at one box, or at this computer: `rgt probe local`"),
     "logs": Verb("look", "the end of a run's log; -f follows it"),
@@ -60,13 +60,13 @@ VERBS: dict[str, Verb] = {
     "hold": Verb("hold", "block everything irreversible for a box, with a reason"),
     "unhold": Verb("hold", "let a held box go again"),
     "stop": Verb("down", "end a box's bill and keep its disks, where the platform does that"),
-    "down": Verb("down", "destroy a box, once everything is proven safe and you typed the phrase"),
+    "down": Verb("down", "destroy a box, once all is proven safe and you typed the phrase"),
     "receipts": Verb("receipts", "what was done, and whether the record of it is whole"),
     "evidence": Verb("receipts", "what of a run is usable and how surely, then what is residual"),
-    "patrol": Verb("patrol", "one read-only tick over everything, for a timer; tells once what changed"),
+    "patrol": Verb("patrol", "one read-only tick over all, for a timer; tells once what changed"),
     "job": Verb("run", "check a job file, or print the schema of all of them"),
-    "stage": Verb("stage", "bring a job's missing inputs to a box, from their mirror or from here"),
-    "smoke": Verb("run", "run a job's smoke command here, without a GPU, before anything is paid"),
+    "stage": Verb("stage", "bring a job's missing inputs to a box, from a mirror or from here"),
+    "smoke": Verb("run", "run a job's smoke command here, without a GPU, before you pay"),
     "push": Verb("run", "bring a job's code to a box; only what it has not got"),
     "launch": Verb("run", "start a job on a box, detached; says within a minute what came of it"),
     "queue": Verb("queue", "run every cell of a job's matrix, split over boxes"),
@@ -76,18 +76,30 @@ VERBS: dict[str, Verb] = {
     "drill": Verb("resume", "kill a run on purpose, start it again, and see whether it goes on"),
     "cadence": Verb("cadence", "how long a run's saves take, and how often it should save"),
     "handbook": Verb("resume", "what somebody needs who knows nothing of a run"),
-    "close": Verb("close", "make a sealed export of a run that is over, or put it into quarantine"),
+    "close": Verb("close", "make a sealed export of a run that is over, or quarantine it"),
     "gather": Verb("gather", "copy a sealed export to the shared file system, proven by its hashes"),
     "template": Verb("template", "print code to copy: atomic checkpoints that always resume"),
-    "gpu": Verb("gpu", "a box's cards over some seconds: clocks, brakes, errors, who holds their memory"),
+    "gpu": Verb("gpu", "a box's cards over some seconds: clocks, brakes, errors, holders"),
     "mirrors": Verb("gpu", "the platform's mirrors: what to set, and whether they answer there"),
     "fetch": Verb("fetch", "download a file on a box; resumable, bounded, checked by its SHA-256"),
-    "reclaim": Verb("reclaim", "make room on a full mount: what comes back by itself, once you consent"),
-    "leash": Verb("leash", "let a box stop itself at a date, disks kept, where its platform does that"),
-    "gotchas": Verb("gotchas", "what is known about a trouble, found by plain words, English or Chinese"),
+    "reclaim": Verb("reclaim", "make room on a full mount by what comes back, once you consent"),
+    "leash": Verb("leash", "let a box stop itself at a date, disks kept, where that is possible"),
+    "gotchas": Verb("gotchas", "what is known about a trouble, by plain words, English or Chinese"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }
+
+GROUPS: dict[str, tuple[str, str]] = {
+    "up": ("have a box, and reach it", "demo doctor setup add edit rename remove ssh forward mirrors"),
+    "push": ("bring a job to it", "template job smoke stage push fetch"),
+    "run": ("start the job, and go on with it", "launch queue matrix resume relaunch drill cadence"),
+    "watch": ("see how it goes, and what is wrong", "status probe logs watch triage gpu reclaim patrol"),
+    "pull": ("bring what it made to a durable place", "roster digest pull readback close gather"),
+    "verify": ("prove what there is", "verify evidence receipts"),
+    "down": ("end the bill", "leash hold unhold stop down"),
+    "know": ("look things up", "handbook gotchas profiles"),
+}
+"""The verbs in the order of their use, as ``rgt --help`` shows them: what a group is for, and its verbs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -213,16 +225,24 @@ class OneLineParser(argparse.ArgumentParser):
         raise Failure(f"{self.prog}: {safe(message, 300)}.", do=do, exit=Exit.USAGE, code="usage")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _grouped() -> str:
+    """All verbs, one a line, below what their group is for."""
     width = max(map(len, VERBS))
-    verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
+    return "\n".join(
+        f"\n {group}: {purpose}\n"
+        + "\n".join(f"  {name:<{width}}  {VERBS[name].help}" for name in names.split())
+        for group, (purpose, names) in GROUPS.items()
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog="rgt",
         usage="rgt [options]  |  rgt VERB ...",
         description="Without a verb: the screen, with every box and run you pay for.",
-        epilog=f"verbs (`rgt VERB --help` tells more):\n{verbs}\n\n"
-        "exit codes: 0 fine · 1 needs attention, or refused · 2 usage · 3 unreachable · "
-        "4 incomplete or unknown · 130 interrupted",
+        epilog=f"verbs (`rgt VERB --help` tells more):\n{_grouped()}\n\n"
+        "exit codes: 0 fine · 1 needs attention, or refused · 2 usage · 3 unreachable\n"
+        "            4 incomplete or unknown · 130 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rgt {__version__}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli import VERBS, main
+from tui.cli import GROUPS, VERBS, main
 from tui.verbs import demo, screen
 
 
@@ -90,3 +90,16 @@ def test_a_theme_is_not_taken_for_a_verb(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(screen, "open_screen", asked)
     assert main(["--theme", "status"]) == 0
     assert asked[0].theme == "status"
+
+
+def test_help_shows_every_verb_once_in_the_order_of_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each, no wider than a small terminal, below what its group is for."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.partition("verbs (")[2].partition("exit codes")[0].splitlines()
+    shown = [line.split()[0] for line in lines if re.match(r"  [a-z]", line)]
+    assert sorted(shown) == sorted(VERBS)
+    assert shown.index("setup") < shown.index("push") < shown.index("launch") < shown.index("triage")
+    assert shown.index("triage") < shown.index("pull") < shown.index("verify") < shown.index("down")
+    assert [line.strip().partition(":")[0] for line in lines if re.match(r" [a-z]", line)] == list(GROUPS)
+    assert all(len(line) <= 80 for line in lines)
