@@ -13,11 +13,12 @@ import pytest
 from tui.box.backoff import Backoff
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.command import AdoptRun, ForgetRun, LoadOlder, ReloadFleet, SearchLog
-from tui.model.event import FleetChanged
+from tui.model.command import AdoptRun, ForgetBox, ForgetRun, LoadOlder, ReloadFleet, SearchLog
+from tui.model.event import FleetChanged, OpenEndsRead
 from tui.model.failure import Failure
-from tui.model.instance import Instance
+from tui.model.instance import Ended, Instance
 from tui.model.run import RunSpec
+from tui.model.text import safe
 from tui.workers import run as run_module
 from tui.workers.link import BoxLink
 from tui.workers.local_box import LocalBox
@@ -109,12 +110,13 @@ class Fleet:
         self.box = BOX
         self.runs: tuple[RunSpec, ...] = ()
         self.fault: Exception | None = None
+        self.removed: tuple[str, ...] = ()
 
     def load(self) -> tuple[FleetChanged, tuple[Failure, ...]]:
-        return FleetChanged((self.box,), self.runs), ()
+        return FleetChanged(() if self.box.name in self.removed else (self.box,), self.runs), ()
 
     def stamp(self) -> object:
-        return self.runs
+        return self.runs, self.removed
 
     def add_run(self, spec: RunSpec) -> None:
         if self.fault is not None:
@@ -125,6 +127,10 @@ class Fleet:
         if self.fault is not None:
             raise self.fault
         self.runs = ()
+
+    def remove_box(self, name: str) -> tuple[str, ...]:
+        self.removed = (name,)
+        return ()
 
 
 @pytest.fixture
@@ -167,6 +173,25 @@ async def test_what_was_done_is_said_when_it_was_done(store: Store, log: Path, w
     store.send(ForgetRun("r"))
     await until(store, lambda: len(told(store)) == 3)
     assert told(store)[-1] == "fleet.toml cannot be written."
+
+
+async def test_only_a_destroyed_box_is_taken_off_the_list(store: Store, watched: Fleet) -> None:
+    """One that may run would bill on unseen."""
+    await until(store, lambda: bool(store.snapshot.boxes) and store.snapshot.boxes[0].telemetry is not None)
+    store.send(ForgetBox(BOX.name))
+    await until(store, lambda: len(told(store)) == 1)
+    assert "not destroyed on record" in told(store)[0]
+    assert not watched.removed
+    later = store.snapshot.boxes[0].telemetry.taken_at + 3600  # type: ignore[union-attr]
+    watched.box = replace(BOX, instance_id="i-1")
+    store.send(ReloadFleet())
+    await until(store, lambda: store.snapshot.boxes[0].instance.instance_id == "i-1")
+    await store.put(OpenEndsRead((), (Ended(BOX.name, later, safe("proven by two witnesses"), "i-1"),)))
+    store.fold()
+    assert store.snapshot.boxes[0].ended is not None
+    store.send(ForgetBox(BOX.name))
+    await until(store, lambda: not store.snapshot.boxes)
+    assert watched.removed == (BOX.name,)
 
 
 async def test_a_fault_in_one_command_ends_nothing(store: Store, log: Path, watched: Fleet) -> None:

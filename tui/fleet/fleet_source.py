@@ -62,6 +62,10 @@ class FleetFile:
         """Drop a run. Raises Failure."""
         fleet_file.remove_run(self.where.fleet_file, name)
 
+    def remove_box(self, name: str) -> tuple[str, ...]:
+        """Drop a box and its runs, whose names are returned. Raises Failure."""
+        return fleet_file.remove_instance(self.where.fleet_file, name)
+
     def repin(self, box: str, fingerprint: str) -> None:
         """Let the file follow a host key the operator accepted, where the file itself names one."""
         instance = next((i for i in settings.load(self.where.fleet_file).instances if i.name == box), None)

@@ -76,6 +76,13 @@ class ForgetRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetBox:
+    """Take a box that is destroyed, and its runs, out of the fleet file. What is on record of it stays."""
+
+    box: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReloadFleet:
     """The fleet file was changed by somebody else in this program: read it again."""
 
@@ -381,6 +388,7 @@ Command: TypeAlias = (
     | GiveSecret
     | AdoptRun
     | ForgetRun
+    | ForgetBox
     | ReloadFleet
     | SearchLog
     | CancelSearch

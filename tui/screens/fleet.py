@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import Input
 
-from tui.model.command import ForgetRun, ProbeNow, ReconnectNow
+from tui.model.command import ForgetBox, ForgetRun, ProbeNow, ReconnectNow
 from tui.model.failure import Failure
 from tui.model.instance import LinkState
 from tui.model.run import RunState
@@ -167,7 +167,8 @@ class FleetScreen(View):
         if look is None:
             return self.verbs("add", "filter", "back") if self.roster.query_text else self.verbs("add")
         if look.box.ended is not None:
-            return self.verbs("open", "filter", "sort", "add", "teardown", *(("log",) if look.run else ()))
+            own = ("log", "clear") if look.run else ("clear",)
+            return self.verbs("open", "filter", "sort", "add", "teardown", *own)
         wanted = ["open", "filter", "sort", "add", "triage"]
         if look.run is not None:
             wanted.append("log")
@@ -258,6 +259,15 @@ class FleetScreen(View):
         elif self.twice("forget", f"stops watching {', '.join(runs)}; nothing happens to it"):
             for run in runs:
                 self.host.send(ForgetRun(run))
+
+    def action_clear(self) -> None:
+        """Take destroyed boxes out of the list."""
+        names = [name for name, _ in self._boxes()]
+        over = [name for name in names if (box := self.host.snapshot.box(name)) and box.ended is not None]
+        if not over:
+            self.host.say("Only a destroyed box is cleared. D ends a box that may still bill.", "attention")
+        for name in over:
+            self.host.send(ForgetBox(name))
 
     def _boxes(self) -> list[Key]:
         seen: dict[str, Key] = {}

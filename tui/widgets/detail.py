@@ -18,7 +18,7 @@ from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
 from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, clip, fit, wrap
-from tui.widgets.roster_rows import progress_word, whole_minute
+from tui.widgets.roster_rows import run_progress_word, whole_minute
 
 LABEL = 12
 LABEL_NARROW = 9
@@ -129,14 +129,16 @@ def _key_sentence(box: BoxView) -> str:
 def _press(look: Look, width: int) -> list[Line]:
     hints: list[tuple[str, str]] = []
     box = look.box
-    if box.ended is not None:
+    if box.ended is not None and look.key_of("clear"):
+        hints.append(("clear", "takes it off the list; its receipts stay"))
+    elif box.ended is not None:
         line: Line = (
             ("    in a shell  ", "dim"),
             (f"rgt remove {safe(box.name)}", "strong"),
             ("  forgets it", "dim"),
         )
         return [clip(line, width, look.glyphs.ellipsis)]
-    if box.asked_key is not None:
+    elif box.asked_key is not None:
         hints.append(("reconnect", "shows both keys, to compare and decide"))
     elif box.asked_secret is not None:
         hints.append(("open", "lets you type it; it stays in memory, for this session only"))
@@ -145,7 +147,7 @@ def _press(look: Look, width: int) -> list[Line]:
         when = f" (next try in {short(retry - look.now)})" if retry is not None and retry > look.now else ""
         hints.append(("reconnect", f"connects now{when}"))
     candidates = (box.telemetry.candidates.value if box.telemetry else None) or ()
-    if candidates and look.run is None:
+    if candidates and look.run is None and box.ended is None:
         hints.append(("adopt", f"watches what runs here: {candidates[0].command}"))
     asked = box.asked_key or box.asked_secret
     if look.run is not None and (look.run.attention or box.attention) and not asked:
@@ -200,7 +202,7 @@ def _run(look: Look) -> list[Span]:
     }.get(run.state, look.glyphs.unknown)
     spans: list[Span] = [(f"{glyph} {run.state.value}", kind)]
     progress = run.progress
-    word = progress_word(progress)
+    word = run_progress_word(run)
     if word:
         spans.append((word, ""))
     if progress is not None and progress.loss is not None:

@@ -29,6 +29,7 @@ from tui.model.command import (
     Command,
     DecideLeftovers,
     Diagnose,
+    ForgetBox,
     ForgetRun,
     GivePhrase,
     GiveSecret,
@@ -90,6 +91,8 @@ class Fleet(Protocol):
     def add_run(self, spec: RunSpec) -> None: ...
 
     def remove_run(self, name: str) -> None: ...
+
+    def remove_box(self, name: str) -> tuple[str, ...]: ...
 
 
 class Handler(Protocol):
@@ -175,6 +178,21 @@ class Supervisor:
                 group.create_task(self._keep_alive(self._triage.run, "", "triage"))
         finally:
             await self._stop_all()
+
+    async def _forget_box(self, name: str) -> None:
+        """Only a box that is over: one that may run would bill on unseen. Raises Failure."""
+        from tui.custody.machine import trust_store  # needed seldom, loaded late
+
+        box = self._store.snapshot.box(name)
+        if box is None or box.ended is None:
+            raise Failure(
+                f"{name} is not destroyed on record, so it stays in the list.",
+                do=f"`rgt remove {safe(name)}` forgets a box that may still run and bill.",
+            )
+        self._fleet.remove_box(name)
+        trust_store(self._paths).forget(name)  # the next box of this name is another machine
+        await self.reload()
+        await self._store.put(Notice(safe(f"{name} is off the list. Its receipts stay: rgt receipts.")))
 
     async def reload(self) -> None:
         """Read the fleet file and make the workers match it.
@@ -281,6 +299,8 @@ class Supervisor:
                 await self.reload()
                 text = f"{run} is no longer watched; nothing was done to it."
                 await self._store.put(Notice(safe(text)))
+            case ForgetBox(name):
+                await self._forget_box(name)
             case ReloadFleet():
                 await self.reload()
             case GiveSecret():
