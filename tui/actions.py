@@ -30,7 +30,9 @@ class Action:
         help: one sentence for help and palette.
         views: where the action applies; ``*`` is everywhere.
         footer: rank in the footer (lower comes first); 0 keeps it out of the footer.
-        takes: what must follow on the ``:`` line, such as ``BOX`` or ``TEXT``.
+        takes: what must follow on the ``:`` line, such as ``BOX`` or ``TEXT``; in brackets what may.
+        runs: words of the verb that gets the terminal for it, with ``{box}`` and ``{run}`` of what is
+            selected; what was typed comes last. Empty: the app or a view does it.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Action:
     footer: int = 0
     takes: str = ""
     verb: str = ""
+    runs: tuple[str, ...] = ()
 
 
 _F, _R, _L, _T, _P = "fleet", "run", "log", "teardown", "setup"
@@ -66,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         "filter",
         ("slash",),
         "filter",
-        "Show only the rows that match; in a log, search.",
+        "Fleet, matrix: show rows that match. Log: search.",
         (_F, _R, _L, _X),
         footer=5,
         takes="TEXT",
@@ -76,7 +79,7 @@ ACTIONS: tuple[Action, ...] = (
         "probe",
         ("r",),
         "probe now",
-        "Probe the box at once; take a look or a survey again.",
+        "Probe the selected box at once; a look or survey again.",
         (_F, _R, _G, _S, _X),
         footer=6,
         verb="probe",
@@ -114,15 +117,6 @@ ACTIONS: tuple[Action, ...] = (
         "Stop watching the selected run; nothing happens on the box.",
         (_F, _R),
         Level.LOCAL,
-    ),
-    Action(
-        "clear",
-        ("x",),
-        "clear row",
-        "Take a destroyed box out of the list; its receipts stay.",
-        (_F,),
-        Level.LOCAL,
-        2,
     ),
     Action(
         "shell",
@@ -341,6 +335,77 @@ ACTIONS: tuple[Action, ...] = (
         footer=2,
         takes="NAME",
         verb="triage",
+    ),
+    Action(
+        "gpu",
+        (),
+        "GPU health",
+        "Look at the cards for some seconds: clocks, brakes, ECC, zombies that hold VRAM; cgroup memory.",
+        (_F, _R),
+        verb="gpu",
+        runs=("gpu", "{box}"),
+    ),
+    Action(
+        "mirrors",
+        (),
+        "mirrors",
+        "The mirrors near the box, as in China: what to set, and whether they answer there.",
+        (_F, _R),
+        verb="mirrors",
+        runs=("mirrors", "{box}"),
+    ),
+    Action(
+        "cadence",
+        (),
+        "cadence",
+        "How long the run's saves take, and how often it should save.",
+        (_F, _R),
+        verb="cadence",
+        runs=("cadence", "{run}"),
+    ),
+    Action(
+        "fetch",
+        (),
+        "fetch",
+        "Download a file on the box; resumable, bounded, checked by its SHA-256.",
+        (_F, _R),
+        Level.REMOTE,
+        takes="URL DEST [--sha256 HEX]",
+        verb="fetch",
+        runs=("fetch", "{box}"),
+    ),
+    Action(
+        "gather",
+        (),
+        "gather",
+        "Copy the run's sealed export to the shared file system, proven by its hashes.",
+        (_F, _R),
+        Level.REMOTE,
+        takes="[--to FOLDER]",
+        verb="gather",
+        runs=("gather", "{run}"),
+    ),
+    Action(
+        "leash",
+        (),
+        "leash",
+        "Show, arm or take off the date at which the box stops itself, disks kept.",
+        (_F, _R),
+        Level.REMOTE,
+        takes="[--hours N]",
+        verb="leash",
+        runs=("leash", "{box}"),
+    ),
+    Action(
+        "queue",
+        (),
+        "queue",
+        "Run every cell of a job's matrix, split over boxes.",
+        (_F, _R, _N, _X),
+        Level.REMOTE,
+        takes="JOB --on BOX,BOX",
+        verb="queue",
+        runs=("queue",),
     ),
     Action("theme", (), "theme", "Change the theme.", ("*",), Level.LOCAL, takes="NAME"),
     Action("goto", (), "go to", "Go to a box or run by name.", ("*",), takes="NAME"),

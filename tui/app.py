@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import shlex
 import signal
 import sys
 import threading
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,6 +74,7 @@ class RgtApp(App[int]):
         start: awaited after the first frame; loads and runs the workers. It is cancelled at the end.
         key_overrides: keys by action id, from the operator's keymap.
         shell_argv: the ssh command of a box, for `!`. Raises Failure.
+        rgt: how a verb is run on this terminal.
         save_theme: writes the name of a theme that was chosen for good; run beside the loop. Raises Failure.
         add_box: how a pasted ssh command becomes a box; None where boxes can't be added.
         state: folder for what must be written, such as a copy that no clipboard took.
@@ -99,6 +102,7 @@ class RgtApp(App[int]):
         start: Callable[[RgtApp], Awaitable[None]] | None = None,
         key_overrides: Mapping[str, tuple[str, ...]] | None = None,
         shell_argv: Callable[[str], list[str]] | None = None,
+        rgt: Sequence[str] = (sys.executable, "-m", "tui.cli"),
         add_box: AddBox | None = None,
         save_theme: Callable[[str], None] | None = None,
         state: Path | None = None,
@@ -111,6 +115,7 @@ class RgtApp(App[int]):
         self.glyphs = glyphs
         self.key_overrides = dict(key_overrides or {})
         self.shell_argv = shell_argv
+        self._rgt = tuple(rgt)
         self.add_box = add_box
         self.save_theme = save_theme
         self.period_s = 2.0
@@ -434,7 +439,8 @@ class RgtApp(App[int]):
         name = f"action_{action.id}"
         near = self.focused.ancestors_with_self if self.focused else ()
         places = [*near, self.screen, self, self._everywhere]
-        return next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
+        found = next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
+        return found if found is not None or not action.runs else partial(self._run_verb, action)
 
     async def _guard(self, action: Action, call: Callable[[], Any]) -> None:
         try:
@@ -482,19 +488,39 @@ class RgtApp(App[int]):
     async def _shell(self, box: str, argv: list[str]) -> None:
         from tui import terminal
 
-        banner = f"rgt: a shell on {box}; leave it to come back."
+        code = await self._lend(argv, f"rgt: a shell on {box}; leave it to come back.")
+        if code is not None:
+            self.say(f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention")
+
+    def _run_verb(self, action: Action, text: str = "") -> None:
+        """Hand the terminal to a verb about what is selected; Enter comes back from what it said."""
+        if self._everywhere is None:
+            raise Failure("Nothing is selected yet.")
+        if not text and action.takes and not action.takes.startswith("["):
+            self._everywhere.action_command(f"{action.id} ")
+            return
+        words = self._everywhere.verb_words(action, text)
+        self._spawn(self._verb(words), action.id)
+
+    async def _verb(self, words: list[str]) -> None:
+        await self._lend([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
+
+    async def _lend(self, argv: list[str], banner: str, *, stay: bool = False) -> int | None:
+        """Lend the terminal to a program and take it back; its exit status, None where rgt itself must go."""
+        from tui import terminal
+
         self._away = True
         try:
             with self.batch_update(), self.suspend():
-                code = await terminal.hand_over(argv, banner, self._guests.append)
+                code = await terminal.hand_over(argv, banner, self._guests.append, stay=stay)
         finally:
             self._away = False
             self._guests.clear()
         if self._signalled:
             self._leave()
-            return
+            return None
         self._request_frame()
-        self.say(f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention")
+        return code
 
 
 def run(app: RgtApp, *, mouse: bool = False) -> int:

@@ -247,10 +247,13 @@ def _to_file(text: str, what: str, folder: Path) -> SafeText:
 # -- handing the terminal over -----------------------------------------------------------------------
 
 _READ_S = 30.0
+_STAY_S = 600.0
 _QUICK_S = 2.0
 
 
-async def hand_over(argv: list[str], banner: str, started: Callable[[Process], None]) -> int:
+async def hand_over(
+    argv: list[str], banner: str, started: Callable[[Process], None], *, stay: bool = False
+) -> int:
     """Run a program on this terminal, whose screen must be free, and give its exit status; -N for a signal N.
 
     A program that fails at once gets its last words read: the screen comes back after enter, or after
@@ -259,6 +262,7 @@ async def hand_over(argv: list[str], banner: str, started: Callable[[Process], N
     Args:
         argv: program and arguments; no shell is involved.
         started: told the process, so that it can be ended from outside.
+        stay: what it said is read before the screen comes back, however it ended.
 
     Raises:
         Failure: the program can't be started.
@@ -271,9 +275,12 @@ async def hand_over(argv: list[str], banner: str, started: Callable[[Process], N
         raise Failure(f"{argv[0]} can't be started: {error.strerror}.") from None
     started(process)
     code = await process.wait()
-    if code != 0 and time.monotonic() - began < _QUICK_S:
+    if stay:
+        print("enter goes back to rgt", flush=True)  # noqa: T201
+        await _enter(_STAY_S)
+    elif code != 0 and time.monotonic() - began < _QUICK_S:
         print(f"it {ended(code)}; enter goes back to rgt", flush=True)  # noqa: T201
-        await _enter()
+        await _enter(_READ_S)
     return code
 
 
@@ -288,12 +295,12 @@ def ended(code: int) -> str:
     return f"was ended by {name}" + (f" ({words})" if words else "")
 
 
-async def _enter() -> None:
+async def _enter(seconds: float) -> None:
     loop, pressed = asyncio.get_running_loop(), asyncio.Event()
     fd = sys.stdin.fileno()
     loop.add_reader(fd, pressed.set)
     try:
-        await asyncio.wait_for(pressed.wait(), _READ_S)
+        await asyncio.wait_for(pressed.wait(), seconds)
     except TimeoutError:
         pass
     finally:

@@ -216,7 +216,7 @@ async def start(app):
 
 GUEST = "echo guest on $0; read line; echo got $line; exit 7"
 app = RgtApp(store, themes=THEMES, start=start, state=Path(sys.argv[1]),
-             shell_argv=lambda box: ["/bin/sh", "-c", GUEST, box])
+             shell_argv=lambda box: ["/bin/sh", "-c", GUEST, box], rgt=["/bin/echo", "verb"])
 sys.exit(run(app))
 """
 
@@ -264,6 +264,19 @@ def test_the_terminal_is_lent_to_a_shell_and_taken_back(tmp_path: Path) -> None:
     child.type(b"hello\n")
     assert b"got hello" in child.read(10, b"got hello")
     assert b"ended with exit status 7." in child.read(10, b"exit status 7.")
+    child.type(b"\x11")
+    assert child.ended(5) == 0
+
+
+def test_a_verb_gets_the_terminal_and_what_it_said_stays_until_enter(tmp_path: Path) -> None:
+    child = started(tmp_path)
+    child.type(b":")
+    assert b"command" in child.read(5, b"command")
+    child.type(b"gpu\r")
+    assert b"verb gpu done-01" in child.read(10, b"enter goes back to rgt")
+    assert b"\x1b[38" not in child.read(1)
+    child.type(b"\n")
+    assert b"inodes 96%" in child.read(10, b"inodes 96%")
     child.type(b"\x11")
     assert child.ended(5) == 0
 

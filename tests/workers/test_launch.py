@@ -227,6 +227,17 @@ async def test_what_is_wrong_with_a_file_is_told_where_it_was_chosen(desk: Desk)
         await desk.launching.handle(CheckAgain())
 
 
+async def test_a_matrix_is_told_with_what_starts_it(desk: Desk) -> None:
+    (desk.folder / "my sweep.toml").write_text(JOB + "[matrix]\nseed = [1, 2, 3]\nlr = [0.1, 0.2]\n")
+    await desk.launching.handle(OpenLaunch("here"))
+    await desk.until(lambda v: v.jobs is not None)
+    await desk.launching.handle(ChooseJob("my sweep.toml"))
+    view = await desk.until(lambda v: bool(v.problem))
+    assert view.stage == "job"
+    assert "a matrix of 6 cells" in view.problem
+    assert f":queue '{desk.folder}/my sweep.toml' --on here starts it" in view.problem
+
+
 async def test_a_box_that_lets_nobody_in_is_told_and_tried_again(desk: Desk) -> None:
     def refuse(_instance: Instance) -> None:
         raise Failure("here refuses the login.")

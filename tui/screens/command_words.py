@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui.actions import Action, for_view
 from tui.model.failure import Exit, Failure
 from tui.model.snapshot import FleetSnapshot
+from tui.model.text import safe
 from tui.widgets.match import fuzzy_rank
 from tui.widgets.roster_rows import SORTS
 
@@ -73,6 +75,26 @@ def parse(line: str, words: Words) -> tuple[Action, str | None]:
     if rest and not action.takes:
         raise Failure(f"{action.id} takes nothing, but {rest!r} follows it.", exit=Exit.USAGE)
     return action, rest or None
+
+
+def verb_words(action: Action, box: str, run: str | None, text: str = "") -> list[str]:
+    """The words of the verb that an action hands the terminal to.
+
+    Args:
+        run: the selected one.
+        text: what was typed after the action, as in a shell.
+
+    Raises:
+        Failure: there is no run, or a quote does not end.
+    """
+    if run is None and "{run}" in action.runs:
+        raise Failure(f"No run on {safe(box)} is selected.", do="Select one first.", exit=Exit.USAGE)
+    try:
+        typed = shlex.split(text)
+    except ValueError:
+        raise Failure(f"A quote in {safe(text, 80)!r} does not end.", exit=Exit.USAGE) from None
+    names = {"{box}": box, "{run}": run or ""}
+    return [*(names.get(word, word) for word in action.runs), *typed]
 
 
 def complete(line: str, words: Words) -> list[Suggestion]:

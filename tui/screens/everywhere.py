@@ -6,10 +6,11 @@ from typing import Literal, cast
 
 from textual.app import App
 
+from tui.actions import Action
 from tui.model.command import OpenForward, ProbeNow, ReconnectNow
 from tui.model.failure import Failure
 from tui.model.text import safe
-from tui.screens.command_words import Words, words_of
+from tui.screens.command_words import Words, verb_words, words_of
 from tui.screens.fleet import FleetScreen
 from tui.screens.host import Host
 from tui.screens.keys import keys_of, shown
@@ -209,6 +210,11 @@ class Everywhere:
         if run is None:
             raise Failure(f"No run on {box} is watched.", do="Name the run: :handbook RUN.")
         self._app.push_screen(HandbookScreen(run))
+
+    def verb_words(self, action: Action, text: str) -> list[str]:
+        """The words of the verb that an action hands the terminal to, about the selected. Raises Failure."""
+        about = any(word.startswith("{") for word in action.runs)
+        return verb_words(action, *(self._meant("") if about else ("", None)), text)
 
     def action_stop(self, name: str = "") -> None:
         """Open the plan of a stop. Nothing is stopped by that."""

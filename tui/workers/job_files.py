@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import tomllib
@@ -86,11 +87,13 @@ def described(job: Job) -> str:
     """A job in a few words."""
     stages = [stage.name for stage in job.chain()]
     many = f"{len(stages)} stages" if len(stages) > 1 else "1 stage"
-    cells = 1
-    for values in job.matrix.values():
-        cells *= len(values)
-    matrix = f", a matrix of {cells} cells (rgt queue runs them)" if job.matrix else ""
+    matrix = f", a matrix of {cells_of(job)} cells (rgt queue runs them)" if job.matrix else ""
     return f"{job.name} of {job.project}, {many}{matrix}"
+
+
+def cells_of(job: Job) -> int:
+    """How many cells a job's matrix has; 1 without one."""
+    return math.prod(len(values) for values in job.matrix.values())
 
 
 def needs(job: Job) -> str:

@@ -6,6 +6,7 @@ It works on when nobody looks. What it starts needs neither it nor this computer
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -35,7 +36,7 @@ from tui.runs.errand import Errand, secrets_of
 from tui.runs.job_file import read_job
 from tui.runs.launch import Answer
 from tui.workers.box import Dial
-from tui.workers.job_files import described, job_files, job_named, needs
+from tui.workers.job_files import cells_of, described, job_files, job_named, needs
 from tui.workers.launch_once import Looked, begin, look_around, look_first, plan_id, plan_lines, worked_out
 from tui.workers.line import line_of
 from tui.workers.lock import starting
@@ -149,6 +150,12 @@ class Launching:
     async def _choose(self, path: str) -> None:
         file = await asyncio.to_thread(job_named, path.strip(), self._where, self._folder)
         job = await asyncio.to_thread(read_job, file)
+        if job.matrix:
+            raise Failure(
+                f"{file.name} is a matrix of {cells_of(job)} cells, which a queue runs.",
+                do=f":queue {shlex.quote(str(file))} --on {self._view.proposed or 'BOX'} starts it; "
+                "further boxes follow after commas.",
+            )
         self._file = file
         self._take_in(job, file)
         await self._forget(stage="box", box="", proposed=self._view.box or self._view.proposed)
