@@ -48,6 +48,7 @@ _RUNS = frozenset(
 
 
 _LEADS_TO_MACHINE = re.compile(r"\s+[\"']?(?:-|\S*@|\S+://|[\w-]+\.\S|\[)")
+_IS_ADDRESS = re.compile(r"[\w.+#-]+@[\w-]+\.[\w.-]+\Z")
 _IS_LABEL = re.compile(r"\s+[^@]*?:(?:\s|$)")
 
 
@@ -159,6 +160,8 @@ def _options(reading: _Reading, words: list[str]) -> None:
 
 def _long_option(reading: _Reading, word: str) -> None:
     name, _, value = word.partition("=")
+    if reading.program in _SHELLS:
+        raise refuse("ssh has no options of several letters, such as --port.")
     if name in {"--ssh", "--rsh"} and value:
         _remote_shell(reading, value)
     else:
@@ -187,7 +190,9 @@ def _option(reading: _Reading, letter: str, value: str) -> None:
     if letter == "o":
         option(value, reading.add, reading.ignored.append)
     elif letter == port_letter:
-        reading.add(Fields(port=check.port(value)))
+        reading.add(Fields(port=check.port(value.removeprefix("="))))
+    elif letter == "P" and reading.program in _SHELLS and value.isdecimal():
+        raise refuse("The option -P names no port in ssh.", "If it is the port, paste it as -p.")
     elif letter == "i":
         reading.add(Fields(key=check.key(value)))
     elif letter == "J":
@@ -301,7 +306,8 @@ def _remote_words(reading: _Reading, words: list[str]) -> None:
     """A remote command is dropped without being kept: the words may as well be a password."""
     if not words:
         return
-    if find(" ".join(words)) == 0:
+    plain_word = reading.fields.user is None and "." not in (reading.fields.host or "")
+    if find(" ".join(words)) == 0 or (plain_word and any(_IS_ADDRESS.match(word) for word in words)):
         raise refuse("The text names two machines.", "Paste one login at a time.")
     check.no_shell(" ".join(words))
     reading.ignored.append("remote command")

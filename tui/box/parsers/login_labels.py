@@ -116,6 +116,8 @@ def spaced(line: str) -> Fields | Secret | None:
 
 def field(kind: str, value: str) -> Fields:
     """One labelled value. Raises Failure."""
+    if kind in {"command", "host", "user"} and re.match(r"-\S*\s|\S+@\S+(?:\s+-|\Z)", value):
+        return login_command.read(f"ssh {value}")[0]  # "SSH: root@h -p 22"
     if kind == "port":
         return Fields(port=check.port(value))
     if kind == "user":

@@ -17,6 +17,15 @@ from tui.box.parsers.login_text import Secret, refuse
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*[\w+-]*\s*\Z")
 _LIST_MARK = re.compile(r"\A(?:[-*•·]|\d{1,2}[.)])\s+(?=\S)")
 _LINK = re.compile(r"(?:^|(?<=[\s:]))(?:ssh|sftp)://\S+", re.IGNORECASE)
+# "root@host port 22", "root@host (port 22)": said in words, where a command would say -p.
+_PORT_IN_WORDS = re.compile(
+    r"(\S+@[^\s,;(]+)[,;]?\s*\(?\s*(?:on )?(?:the )?(?:port|端口)\s*[:=]?\s*(\d{1,5})\)?(?=\s|[,;.]|\Z)",
+    re.IGNORECASE,
+)
+# "登录:root@host", "ssh into root@host": words that neither name a machine nor say anything about it.
+_WORDS_AROUND = re.compile(
+    r"^\s*[一-鿿]{1,12}\s*:\s*(?=[\w.+#-]+@)|(?<=\bssh )(?:in)?to (?=\S+@)", re.IGNORECASE
+)
 _WEB_LINK = re.compile(r"https?://[^\s@]+", re.IGNORECASE)
 _PROSE_WORD = re.compile(r"[(\"']*(?:&|[\w一-鿿][\w一-鿿.,:'’+/-]*[)\"']*[.,:]*)\Z")
 _NOT_PROSE = re.compile(r"@|//|&&|(?:^|\s)[-/~.]|[$`;|<>{}\\]")
@@ -123,6 +132,7 @@ def _stands_for_itself(line: str) -> bool:
 
 def _whole(page: _Page, line: str) -> None:
     """One line that stands for itself."""
+    line = _PORT_IN_WORDS.sub(r"\1 -p \2", _WORDS_AROUND.sub("", line))
     start = _command(page, line)
     elsewhere = login_elsewhere.find(line)
     if elsewhere is not None and (start is None or elsewhere.start < start):
