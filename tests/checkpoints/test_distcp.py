@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.checkpoints.made import by_path, calls, looked_at, need_torch, put, state
+from tests.checkpoints.made import (
+    a_global,
+    by_path,
+    calls,
+    good_zip,
+    looked_at,
+    need_torch,
+    number,
+    put,
+    state,
+    text,
+)  # fmt: skip
+from tui.checkpoints.jailer import Jail
 from tui.model.verdict import CheckpointVerdict
 
 PARTS = ("__0_0.distcp", "__0_1.distcp", "__0_2.distcp")
 Files = dict[str, bytes]
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +46,33 @@ def judged(folder: Path, files: Files) -> CheckpointVerdict:
     return by_path(looked_at(folder))["run"]
 
 
-def test_a_whole_one_is_fine_and_says_what_was_not_looked_at(tmp_path: Path, saved: Files) -> None:
+def test_a_whole_one_is_fine_and_its_numbers_are_read(tmp_path: Path, saved: Files) -> None:
     assert sorted(saved) == [".metadata", *PARTS]
     found = judged(tmp_path, saved)
     assert (found.kind, found.verdict, found.shards) == ("distcp", "ok", 3)
-    report = looked_at(tmp_path)
-    assert {one.path for one in report.checkpoints} == {"run"}
-    assert [p.code for p in report.problems].count("numbers-not-read") == 3
+    assert (found.tensors, found.elements, found.dtypes) == (3, 3 * 48 * 32, {"float32": 3})
+    without = looked_at(tmp_path)
+    assert {one.path for one in without.checkpoints} == {"run"}
+    assert [p.code for p in without.problems].count("values-not-checked") == 3
+    with Jail() as jail:
+        report = looked_at(tmp_path, jail)
+    values = by_path(report)["run"].values
+    assert values is not None and (values.elements, values.nonfinite) == (3 * 48 * 32, 0)
+    assert not report.problems
+
+
+def test_weights_that_are_not_a_number_are_found_in_any_part(tmp_path: Path) -> None:
+    torch = need_torch()
+    from torch.distributed import checkpoint
+
+    wrong = torch.ones(40, 8)
+    wrong[7, 3] = float("nan")
+    state_dict = {f"w{n}": torch.randn(16, 4) for n in range(5)} | {"bad": wrong}
+    checkpoint.save(state_dict, checkpoint_id=tmp_path / "run", no_dist=True)
+    with Jail() as jail:
+        found = by_path(looked_at(tmp_path, jail))["run"]
+    assert (found.verdict, found.incident, found.tensors) == ("suspicious", "loss_nan", 6)
+    assert found.values is not None and found.values.nan == 1
 
 
 def _flipped(raw: bytes) -> bytes:
@@ -92,14 +125,31 @@ def test_nothing_hostile_gets_past(tmp_path: Path, saved: Files) -> None:
     assert judged(tmp_path / "b", {**saved, ".metadata": outside}).code == "path-escapes"
 
 
-def test_a_hostile_part_among_good_ones_is_unsafe(tmp_path: Path, saved: Files) -> None:
-    from tests.checkpoints.made import good_zip
+def _listed(*places: tuple[int, int]) -> bytes:
+    """A metadata of nothing except where parts lie in one file."""
+    info = a_global("torch.distributed.checkpoint.filesystem._StorageInfo") + b")\x81}("
+    items = (
+        info + text("relative_path") + text(PARTS[0]) + text("offset") + number(start)
+        + text("length") + number(length) + b"ub"
+        for start, length in places
+    )  # fmt: skip
+    return b"\x80\x02](" + b"".join(items) + b"e."
 
-    size = len(saved[PARTS[0]])
-    evil = good_zip({"x": calls("posix.system")})
-    padded = io.BytesIO(evil + b"\0" * (size - len(evil)))  # of the length that the metadata says
-    found = judged(tmp_path, {**saved, PARTS[0]: padded.getvalue()[:size]})
-    assert found.verdict in ("unsafe", "corrupt")
+
+def test_parts_that_share_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    part = good_zip()
+    size = len(part)
+    two = {".metadata": _listed((size, size), (0, size)), PARTS[0]: part * 2}
+    assert judged(tmp_path / "a", two).verdict == "ok"
+    shared = {**two, ".metadata": _listed((0, size), (size - 1, size))}
+    assert judged(tmp_path / "b", shared).subtype == "bad_index"
+
+
+def test_a_hostile_part_among_good_ones_is_unsafe(tmp_path: Path) -> None:
+    good, evil = good_zip(), good_zip({"x": calls("posix.system")})
+    files = {".metadata": _listed((0, len(good)), (len(good), len(evil))), PARTS[0]: good + evil}
+    found = judged(tmp_path, files)
+    assert (found.verdict, found.globals, found.bad) == ("unsafe", ("posix.system",), (PARTS[0],))
 
 
 def test_another_programmes_hidden_file_is_nobodys_checkpoint(tmp_path: Path) -> None:

@@ -19,8 +19,11 @@ STATE_DICTS = (
 """Keys under which trainers keep the weights, the commonest first."""
 
 _PREFIXES = ("module.", "_orig_mod.", "model.")
-_STEPS = ("global_step", "global_steps", "step", "iteration", "iter", "total_steps")
-_EPOCHS = ("epoch", "epochs_trained")
+_STEPS = (
+    "global_step", "global_steps", "step", "iteration", "iter", "total_steps", "iter_num", "num_updates",
+    "train_step", "current_step",
+)  # fmt: skip
+_EPOCHS = ("epoch", "epochs_trained", "current_epoch")
 _OPTIMIZERS = ("optimizer", "optimizer_states", "optimizer_state_dict", "optim", "optimizer_state", "opt")
 
 

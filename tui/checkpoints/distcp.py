@@ -6,21 +6,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tui.checkpoints.judged import say
+from tui.checkpoints.contents import Contents
+from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import PART, is_part
 from tui.checkpoints.pickle_globals import certain, refused, worst
 from tui.checkpoints.pickle_reader import Pickle, PickleDamaged, PickleTooLong, read_pickle
 from tui.checkpoints.pickle_values import Call, named
-from tui.checkpoints.sharded import Folder, Whole, in_progress
-from tui.checkpoints.source import NotAFile, Part
+from tui.checkpoints.sharded import Folder, Whole, in_progress, of_parts
+from tui.checkpoints.source import NotAFile, Part, Source
 from tui.checkpoints.torch_files import judge_zip
-from tui.model.verdict import CheckpointVerdict, Word
+from tui.model.verdict import CheckpointVerdict, Problem, Word
 
 METADATA = ".metadata"
 _LISTED = 100
+_WORDS: dict[str, Word] = {"huge_pickle": "suspicious", "not_readable": "incomplete"}
 _ITEM = "torch.distributed.checkpoint.filesystem._StorageInfo"
 
 
@@ -54,9 +57,11 @@ def judge_distributed(folder: Folder) -> Whole | None:
         )
         return Whole(verdict, files | {METADATA})
     if damage:
-        verdict = say(folder.path, "distcp", "corrupt", damage, METADATA, bad=(METADATA,))
+        word: Word = _WORDS.get(damage, "corrupt")
+        verdict = say(folder.path, "distcp", word, damage, METADATA, bad=(METADATA,))
         return Whole(verdict, files | {METADATA})
-    return Whole(_against(folder, items), files | {METADATA})
+    whole = _against(folder, items)
+    return Whole(whole.verdict, files | {METADATA}, whole.problems)
 
 
 def _skipped(files: set[str]) -> list[str]:
@@ -77,7 +82,7 @@ def _lacking(folder: Folder, missing: list[str]) -> CheckpointVerdict:
 
 
 def _metadata(folder: Folder) -> tuple[Pickle, str]:
-    """What stands there, and the subtype of its damage; "" where it is whole."""
+    """What stands there, and why that is not all; "" where it is whole."""
     found = Pickle()
     try:
         with folder.opener(folder.absolute(METADATA), None) as source:
@@ -86,8 +91,10 @@ def _metadata(folder: Folder) -> tuple[Pickle, str]:
             read_pickle(source.section(0, source.size), found=found)
     except PickleDamaged as bad:
         return found, "truncated" if bad.truncated else "bad_pickle"
-    except (PickleTooLong, OSError, NotAFile):
-        return found, "bad_pickle"
+    except PickleTooLong:
+        return found, "huge_pickle"
+    except (OSError, NotAFile):
+        return found, "not_readable"
     return found, ""
 
 
@@ -118,65 +125,83 @@ def _item(state: dict[object, object]) -> _Item | None:
     return None
 
 
-def _against(folder: Folder, items: list[_Item]) -> CheckpointVerdict:
+def _against(folder: Folder, items: list[_Item]) -> Whole:
     """What the metadata says against what is there."""
     outside = next((item.file for item in items if "/" in item.file or item.file in ("", ".", "..")), None)
     if outside is not None:
-        return say(folder.path, "distcp", "unsafe", "path", outside, detail="path leaves the folder")
+        verdict = say(folder.path, "distcp", "unsafe", "path", outside, detail="path leaves the folder")
+        return Whole(verdict)
     wanted: dict[str, list[_Item]] = {}
     for item in items:
         wanted.setdefault(item.file, []).append(item)
-    found = [_of_file(folder, file, parts) for file, parts in wanted.items() if file in folder.files]
-    worst = next(
-        (one for word in ("unsafe", "corrupt") for one in found if one and one.verdict == word), None
-    )
-    if worst is not None:
-        return worst
+    found = {file: _of_file(folder, file, parts) for file, parts in wanted.items() if file in folder.files}
+    parts = {file: judged.verdict for file, judged in found.items()}
+    verdict = of_parts(folder.path, "distcp", parts, shards=len(wanted))
     missing = sorted({*wanted, *_skipped(set(folder.files))} - folder.files.keys())
-    if missing:
-        return _lacking(folder, missing)
-    size = sum(folder.files[file].verdict.size or 0 for file in wanted)
-    return say(folder.path, "distcp", "ok", size=size, shards=len(wanted))
+    if missing and verdict.verdict not in ("unsafe", "corrupt"):
+        verdict = _lacking(folder, missing)
+    return Whole(verdict, problems=tuple(p for judged in found.values() for p in judged.problems))
 
 
-def _of_file(folder: Folder, file: str, parts: list[_Item]) -> CheckpointVerdict | None:
-    """What is wrong with a file that is there; None where it holds its parts, or could not be read."""
-    verdict = folder.files[file].verdict
-    if verdict.verdict == "corrupt":
-        return _damaged(folder, file, verdict.subtype or "bad_zip", verdict.reason)
-    end = max(part.start + part.length for part in parts)
+def _of_file(folder: Folder, file: str, items: list[_Item]) -> Judged:
+    """The verdict on a file that is there: its parts one by one, then the numbers in them."""
+    path = f"{folder.path}/{file}" if folder.path else file
+    known = folder.files[file]
+    if known.verdict.verdict in ("corrupt", "incomplete"):
+        return known
+    items = sorted(set(items), key=lambda item: (item.start, item.length))
+    end = 0
+    for item in items:
+        if item.start < end:  # else a few bytes could be made to be read for ever
+            return Judged(say(path, "distcp", "corrupt", "bad_index", "two parts share bytes"))
+        end = item.start + item.length
     try:
         with folder.opener(folder.absolute(file), folder.stop) as source:
             if source.size < end:
-                return _damaged(folder, file, "truncated", f"{end - source.size} of {end} bytes are missing")
-            for part in parts:
-                if part.plain and (bad := _of_part(folder, Part(source, part.start, part.length), part)):
-                    return bad
-            if source.size > end:
-                return _damaged(folder, file, "trailing", f"{source.size - end} bytes behind the last part")
+                why = f"{end - source.size} of {end} bytes are missing"
+                return Judged(say(path, "distcp", "corrupt", "truncated", why))
+            judged = _of_items(source, path, items, crc=folder.crc)
+            if source.size > end and judged.verdict.verdict == "ok":
+                why = f"{source.size - end} bytes behind the last part"
+                return Judged(say(path, "distcp", "corrupt", "trailing", why))
     except (OSError, NotAFile):
-        return None  # its own verdict says that it could not be read
-    return None
+        problem = Problem(code="file-unreadable", path=path)
+        return Judged(say(path, "distcp", "incomplete", "not_readable"), problems=(problem,))
+    return folder.look(judged, file)
 
 
-def _of_part(folder: Folder, source: Part, part: _Item) -> CheckpointVerdict | None:
-    begin, where = source.read(0, 4), f"the part at {part.start}"
-    if part.length >= 4 and not any(begin) and source.is_zero(0, min(part.length, 4096)):
-        return _damaged(folder, part.file, "zero_block", where)
-    if begin != b"PK\3\4":
-        return None  # of the newer kinds that are no files of torch
-    judged = judge_zip(source, part.file, "torch", crc=folder.crc)
-    found = judged.verdict if judged is not None else None
-    if found is None or found.verdict not in ("unsafe", "corrupt"):
-        return None
-    change = {
-        "path": folder.path,
-        "kind": "distcp",
-        "bad": (part.file,),
-        "reason": f"{where}: {found.reason}",
-    }
-    return found.model_copy(update=change)
+def _of_items(source: Source, path: str, items: list[_Item], *, crc: bool) -> Judged:
+    """All parts of a file together, or the first that is damaged or hostile."""
+    together = Contents()
+    dtypes: Counter[str] = Counter()
+    for item in items:
+        judged = _of_item(Part(source, item.start, item.length), path, item, crc=crc)
+        if judged is None or judged.contents is None:
+            if judged is not None:
+                return judged
+            together.gap = "parts that are not as torch.save writes them"
+            continue
+        contents = judged.contents
+        together.spans += [replace(span, start=span.start + item.start) for span in contents.spans]
+        together.tensors += contents.tensors
+        together.elements += contents.elements
+        together.gap = together.gap or contents.gap
+        dtypes.update(contents.dtypes)
+    together.dtypes = dict(dtypes)
+    verdict = say(
+        path, "distcp", "ok", size=source.size, tensors=together.tensors, elements=together.elements,
+        dtypes=together.dtypes or None,
+    )  # fmt: skip
+    return Judged(verdict, together)
 
 
-def _damaged(folder: Folder, file: str, subtype: str, why: str) -> CheckpointVerdict:
-    return say(folder.path, "distcp", "corrupt", subtype, f"{file}: {why}", bad=(file,))
+def _of_item(source: Source, path: str, item: _Item, *, crc: bool) -> Judged | None:
+    """A verdict without contents where the part is damaged or hostile; None where it is no file of torch."""
+    begin, where = source.read(0, 4), f"the part at {item.start}"
+    if item.plain and len(begin) == 4 and not any(begin) and source.is_zero(0, min(item.length, 4096)):
+        return Judged(say(path, "distcp", "corrupt", "zero_block", where))
+    judged = judge_zip(source, path, "torch", crc=crc) if begin == b"PK\3\4" and item.plain else None
+    if judged is None or judged.verdict.verdict not in ("unsafe", "corrupt"):
+        return judged
+    change = {"kind": "distcp", "reason": f"{where}: {judged.verdict.reason}"}
+    return Judged(judged.verdict.model_copy(update=change))

@@ -285,6 +285,7 @@ class _Examiner:
             self._options.disk.open,
             self._options.crc,
             self._stop,
+            lambda judged, n: with_numbers(judged, self._real(entries[n]), self._options.jail),
         )
         for whole in sharded.judge_sharded(folder):
             self._take(whole, path)
@@ -307,6 +308,7 @@ class _Examiner:
 
     def _take(self, whole: sharded.Whole, path: str) -> None:
         self._wholes.append(whole.verdict)
+        self._problems += whole.problems
         for name in whole.parts:
             part = f"{path}/{name}" if path else name
             if part in self._tree.entries:

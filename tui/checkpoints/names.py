@@ -62,9 +62,11 @@ STEP_FOLDER = re.compile(r"(?:checkpoint|ckpt|step|epoch|global_?step|iter)s?[-_
 
 _STEPS = re.compile(r"(?<![A-Za-z])(?:global_?step|steps?|iters?|iterations?|it)[_=-]?(\d+)", re.IGNORECASE)
 _EPOCHS = re.compile(r"(?<![A-Za-z])(?:epochs?|ep)[_=-]?(\d+)", re.IGNORECASE)
+_FIGURES = re.compile(r"(?<=[=_-])-?\d+\.\d+(?![0-9])")
+"""Metrics behind the step, such as ``epoch=3-val_loss=0.25.ckpt``: each of a series has its own."""
 _NUMBERED = re.compile(
-    r"(?P<stem>(?:.*[_.=-])?(?:model|weights?|checkpoint|ckpt|snapshot|save|net|state)s?[_.=-]?|)"
-    r"(?P<number>\d{1,15})(?P<end>\.[A-Za-z0-9.]+|)",
+    r"(?P<stem>(?:.*[_.=-])?(?:model|weights?|checkpoint|ckpt|snapshot|save|net|state|ema|unet|policy|generator"
+    r"|discriminator)s?[_.=-]?|)(?P<number>\d{1,15})(?P<end>k?\.[A-Za-z0-9.]+|)",
     re.DOTALL | re.IGNORECASE,
 )
 _PORTABLE = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9._=+@,-]{0,199}")
@@ -115,7 +117,7 @@ def number_of(name: str) -> tuple[str, int] | None:
         if matches:
             last = matches[-1]
             others = _EPOCHS.sub(lambda m: m.group().replace(m[1], "*"), name[: last.start(1)])
-            return f"{others}*{name[last.end(1) :]}", int(last[1][:15])
+            return f"{others}*{_FIGURES.sub('*', name[last.end(1) :])}", int(last[1][:15])
     match = _NUMBERED.fullmatch(name)
     return (f"{match['stem']}*{match['end']}", int(match["number"])) if match else None
 

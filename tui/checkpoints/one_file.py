@@ -102,9 +102,7 @@ def _by_content(source: Source, path: str, name: str, claim: Claim | None, *, cr
     if content == "safetensors" or (claim == "safetensors" and content in ("unknown", "zeros", "text")):
         return _safetensors(source, path, claim, content)
     if content == "zip" and is_part(name):
-        return _ignored(
-            path, problem="numbers-not-read"
-        )  # many files of torch in a row: its folder tells them apart
+        return _ignored(path)  # many files of torch in a row: its folder tells them apart
     if content == "zip":
         if claim == "safetensors":
             return Judged(say(path, kind, "corrupt", "wrong_format", "a zip, such as torch.save writes"))

@@ -11,7 +11,7 @@ from typing import Any
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import SHARD, claim_of, transfer_of
 from tui.checkpoints.source import NotAFile, Opener, Source
-from tui.model.verdict import CheckpointVerdict, Values, Word
+from tui.model.verdict import CheckpointVerdict, Problem, Values, Word
 
 MAX_INDEX = 32 << 20
 _INDEX = re.compile(r"(?P<file>.+)\.index(?:\.[\w-]+)?\.json", re.DOTALL)
@@ -39,6 +39,7 @@ class Folder:
         opener: opens it there.
         crc: compare the checksums inside parts that are files by themselves.
         stop: asked meanwhile whether to give up.
+        look: looks at the numbers of a file of that name, where its own verdict could not.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Folder:
     opener: Opener = Source
     crc: bool = True
     stop: Callable[[], bool] | None = None
+    look: Callable[[Judged, str], Judged] = lambda judged, name: judged
 
     def small(self, name: str, limit: int) -> bytes | None:
         """One of its small files; None where it is larger, or cannot be read."""
@@ -56,10 +58,11 @@ class Folder:
 
 @dataclass(slots=True)
 class Whole:
-    """A folder judged as one checkpoint, and the names in it that are its parts."""
+    """A folder judged as one checkpoint, the names in it that are its parts, and what was not checked."""
 
     verdict: CheckpointVerdict
     parts: set[str] = field(default_factory=set)
+    problems: tuple[Problem, ...] = ()
 
 
 def of_parts(path: str, kind: str, parts: Mapping[str, CheckpointVerdict], **more: Any) -> CheckpointVerdict:

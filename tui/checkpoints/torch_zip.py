@@ -122,7 +122,9 @@ def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
             raise Contradiction("bad_zip", f"the storage {storage.key[:40]!r} of {name[:80]!r} is too small")
         if not tensor.inside:
             raise Contradiction("bad_pickle", f"{name[:80]!r} reaches beyond its storage")
-        if member.method == STORED:
+        if member.method != STORED:
+            found.contents.gap = found.contents.gap or "its members are packed"
+        else:
             size = BITS[tensor.dtype] // 8
             length = tensor.elements * size
             if tensor.contiguous:
