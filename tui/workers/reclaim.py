@@ -151,7 +151,7 @@ class Reclaiming:
         finally:
             if not settled:
                 self._set_open("unknown", SafeText(CUT_OFF))
-            self._settle(journal, _words(self.view) if settled else CUT_OFF)
+            self._settle(journal, None if settled else CUT_OFF)
         await self._now()
 
     async def _one(self, journal: Journal, place: int, one: Reclaimable) -> Removal:
@@ -200,13 +200,18 @@ class Reclaiming:
             return
         journal.add("looked", {"at": moment(self._clock()), "failed": str(safe(why, 300))})
 
-    def _settle(self, journal: Journal, words: str) -> None:
-        """Outcome and receipt. Nothing here waits, so that it happens also on the way out."""
+    def _settle(self, journal: Journal, broken: str | None) -> None:
+        """Outcome and receipt. Nothing here waits, so that it happens also on the way out.
+
+        Args:
+            broken: why it did not come to its end.
+        """
         view = self.view
         rows = [[str(one.path), one.state, str(one.why)] for one in view.removals]
         journal.add("outcome", {"plan": view.plan.digest, "entries": rows, **_figures(view)})
-        number = self._receipt(journal, view.plan.digest, _result(view), words)
-        self.view = replace(view, working=False, over=True, receipt=number, said=safe(words, 600))
+        number = self._receipt(journal, view.plan.digest, _result(view), broken or _words(view))
+        said = safe(broken or _counts(view))
+        self.view = replace(view, working=False, over=True, receipt=number, said=said)
 
     def _close_last(self, journal: Journal) -> None:
         """What a crash left open gets its outcome and its receipt now: nobody knows how it ended."""
@@ -297,10 +302,14 @@ def _figures(view: ReclaimView) -> dict[str, int | None]:
     }
 
 
-def _words(view: ReclaimView) -> str:
-    """What came of it: each count, what was observed, and the first reasons."""
+def _counts(view: ReclaimView) -> str:
     states: tuple[State, ...] = ("removed", "skipped", "failed", "unknown")
     counts = ", ".join(f"{n} {state}" for state in states if (n := view.count(state)))
+    return f"{counts} of {len(view.removals)} on {view.plan.mount}"
+
+
+def _words(view: ReclaimView) -> str:
+    """What came of it: each count, what was observed, and the first reasons."""
     size, inodes = view.gained
     if view.after is None:
         seen = "the box could not be looked at again, so what came free is not known"
@@ -310,7 +319,7 @@ def _words(view: ReclaimView) -> str:
         seen = f"observed: {' and '.join(free)} came free" if free else "the file system tells no figures"
     bad = [one for one in view.removals if one.state in ("failed", "unknown")]
     whys = [f"{one.path}: {one.why}" for one in bad if one.why]
-    return "; ".join([f"{counts} of {len(view.removals)} on {view.plan.mount}", seen, *whys[:3]])
+    return "; ".join([_counts(view), seen, *whys[:3]])
 
 
 # -- for the screens ---------------------------------------------------------------------------------------
