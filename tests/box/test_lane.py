@@ -179,14 +179,17 @@ async def test_a_reader_that_gathers_gets_large_pieces_and_a_short_stream_at_onc
     await box.close()
 
 
-async def test_a_stream_that_ends_while_nobody_reads_is_whole(sshd: Sshd, desk: Desk) -> None:
+@pytest.mark.parametrize("size", [1 << 19, 5 << 17])
+async def test_a_stream_that_ends_while_nobody_reads_is_whole(sshd: Sshd, desk: Desk, size: int) -> None:
+    """Also where its last bytes make a reader pause that had gone on."""
     box = await desk.connector().connect(instance(sshd))
-    channel = await box.open(Script("exec head -c 524288 /dev/zero"))
+    channel = await box.open(Script('exec head -c "$1" /dev/zero', (str(size),)))
     await asyncio.sleep(0.5)  # all of it is here, reading is paused, and the box has closed the channel
     came = b""
-    while block := await channel.read(1 << 20):
+    while block := await channel.read(32_000):
         came += block
-    assert came == bytes(524288)
+        await asyncio.sleep(0)
+    assert came == bytes(size)
     assert channel.exit == 0
     await channel.close()
     await box.close()

@@ -100,8 +100,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._start()
-        if self._paused and not self._ended:  # asyncssh dropped what it held back, and the end with it
-            self.exit = None
+        if self._paused and not self._ended and not self._all_came():
+            self.exit = None  # asyncssh dropped what it held back, and the end with it
         if not self.done.done():
             self.done.set_result(None)
         self._ended = True
@@ -197,6 +197,11 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
         if not await _within(self.done, grace):
             self._chan.abort()
             await _within(self.done, 0.5)
+
+    def _all_came(self) -> bool:
+        """Whether the box closed the channel and asyncssh holds nothing back, of an end that it told nobody."""
+        closed = getattr(self._chan, "_recv_state", "") == "closed"
+        return closed and not getattr(self._chan, "_recv_buf", True)
 
     def _start(self) -> None:
         if not self.started.done():

@@ -38,16 +38,18 @@ while [ -d "$r/attempts/$((n + 1))" ]; do n=$((n + 1)); done
 a=$r/attempts/$n
 if [ -d "$a" ]; then
   echo "attempt $n"
-  for f in holder child start end; do [ -r "$a/$f" ] && sed "s/^/$f /" "$a/$f"; done
-  [ -r "$a/gates" ] && tail -n 1 "$a/gates" | sed 's/^/gate /'
-  [ -r $r/heartbeat ] && sed 's/^/heartbeat /' $r/heartbeat
+  # Processes come first: a wrapper writes its end and goes, and one that is gone has written it.
   for f in holder child; do
+    [ -r "$a/$f" ] && sed "s/^/$f /" "$a/$f"
     pid=$(cut -d ' ' -f 1 "$a/$f" 2>/dev/null)
     case $pid in '' | *[!0-9]*) continue ;; esac
     if s=$(cat "/proc/$pid/stat" 2>/dev/null); then set -- ${s##*) }; echo "proc $f ${20} $1"; continue; fi
     t=$(ps -o lstart= -p "$pid" 2>/dev/null | tr -s " " _)
     [ -z "$t" ] || echo "proc $f $t R"
   done
+  for f in start end; do [ -r "$a/$f" ] && sed "s/^/$f /" "$a/$f"; done
+  [ -r "$a/gates" ] && tail -n 1 "$a/gates" | sed 's/^/gate /'
+  [ -r $r/heartbeat ] && sed 's/^/heartbeat /' $r/heartbeat
   for f in $r/done/*; do [ -e "$f" ] && echo "done ${f##*/}"; done
 fi
 exit 0

@@ -54,7 +54,7 @@ class PhraseInput(Input):
         self.focus()
 
     def on_key(self, event: events.Key) -> None:
-        now = self._clock()
+        now = min(self._clock(), event.time)  # when it was typed: a busy screen may come to it much later
         if event.key == "escape":
             return
         if now < self._quiet_at:
