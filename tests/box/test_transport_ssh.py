@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.box.boxes import Desk, instance
+from tests.box.boxes import QUICK, Desk, instance
 from tests.real import need
 from tests.rig import Sshd
 from tui.box.errors import CommandRefused
@@ -140,6 +140,7 @@ async def test_our_own_close_leaves_nothing_on_the_box(sshd: Sshd, desk: Desk) -
 
 
 async def test_half_open_is_noticed_by_keep_alive(sshd: Sshd, desk: Desk) -> None:
+    desk.timing = QUICK
     box = await desk.connector().connect(instance(sshd))
     channel = await box.open(ECHO_LINES)
     sshd.freeze()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.e2e.conftest import Home
@@ -27,7 +26,7 @@ JOB = 'name = "tiny"\nproject = "p"\nrun = ["python3", "train.py"]\n'
 
 
 @pytest.fixture
-def box(home: Home, sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
+def box(home: Home, sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
     """A box whose tmux has a socket of its own."""
     sockets = tmp_path / "tmux"
     sockets.mkdir()
@@ -35,10 +34,7 @@ def box(home: Home, sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterat
     command = f"ssh -p {server.port} -i {server.client_key} {server.user}@{server.host}"
     added = home.rgt("add", command, "--name", "box-a")
     assert added.returncode == 0, added.stderr
-    yield server
-    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
-        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
-            process.kill()
+    return server
 
 
 def test_from_a_typed_path_to_the_first_step(home: Home, box: Sshd, tmp_path: Path) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.box.boxes import Desk, instance
@@ -36,14 +35,11 @@ def made(run: Path, *argv: str, how: How = "nohup", **job: object) -> Launch:
 
 
 @pytest.fixture
-def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
+def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
     sockets = tmp_path / "tmux"
     sockets.mkdir()
     server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
-    yield server
-    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
-        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
-            process.kill()
+    return server
 
 
 @asynccontextmanager

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.rig import Sshd
@@ -14,15 +13,12 @@ from tui.fleet.paths import Paths, paths
 
 
 @pytest.fixture
-def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Iterator[Sshd]:
+def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
     """A box whose tmux has a socket of its own."""
     sockets = tmp_path / "tmux"
     sockets.mkdir()
     server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
-    yield server
-    for process in psutil.process_iter(["environ"]):  # what a launch leaves running on purpose
-        if (process.info["environ"] or {}).get("RGT_RIG") == server.rig_id:
-            process.kill()
+    return server
 
 
 @pytest.fixture

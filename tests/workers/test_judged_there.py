@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,16 +36,15 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def vault(sshd: Sshd) -> Iterator[Sshd]:
-    """A second box, with a python that has NumPy and torch; what is restored there is removed."""
-    python = sshd.home / ".venv" / "bin" / "python"
+def vault(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
+    """A second box, with a python that has NumPy and torch, and its own folder for what is restored there."""
+    (tmp_path / "readbacks").mkdir()
+    server = sshd_factory(extra_config=[f"SetEnv TMPDIR={tmp_path}/readbacks"])
+    python = server.home / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    before = set(Path("/tmp").glob("rgt-readback.*"))
-    yield sshd
-    for folder in set(Path("/tmp").glob("rgt-readback.*")) - before:
-        shutil.rmtree(folder)
+    return server
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -205,6 +206,7 @@ async def test_the_reason_for_a_gap_stands_in_the_proof_and_voids_the_phrase_bef
 async def test_a_new_process_goes_on_with_the_same_evidence(made: tuple[Path, Path]) -> None:
     async with running(*made) as rig:
         first = await proven(rig)
+    await asyncio.sleep(1.0)  # moments are told in whole seconds
     async with running(*made) as rig:
         again = await rig.do(OPEN)
         assert again.question == "phrase"

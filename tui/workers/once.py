@@ -20,6 +20,8 @@ from tui.workers.box import Dial
 
 TAIL_BYTES = 128 * 1024
 DEADLINE_S = 25.0
+ALONE_S = 20.0
+"""For a look with every section and none after it: a driver that slept takes ten seconds to answer."""
 
 _TAIL = Script('tail -c "$1" < "$2"', why="read the end of the log")
 
@@ -68,7 +70,7 @@ async def take(
     transport: Transport, mounts: tuple[str, ...], runs: tuple[RunSpec, ...], clock: Callable[[], float]
 ) -> Telemetry:
     """One probe with every section. Raises LinkLost, CommandRefused, SessionsExhausted, ProbeLate."""
-    probe = Probe(transport, clock=clock)
+    probe = Probe(transport, clock=clock, deadline_s=ALONE_S)
     try:
         return await probe.tick(
             ProbeRequest(runs=runs, mounts=mounts), gpus=True, filesystems=True, candidates=True, xid=True
