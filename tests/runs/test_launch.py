@@ -38,8 +38,7 @@ def made(run: Path, *argv: str, how: How = "nohup", **job: object) -> Launch:
 def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
     sockets = tmp_path / "tmux"
     sockets.mkdir()
-    server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
-    return server
+    return sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
 
 
 @asynccontextmanager

@@ -29,5 +29,4 @@ def slurm(cluster: Slurm) -> Iterator[Slurm]:
 def login(sshd_factory: Callable[..., Sshd], slurm: Slurm, tmp_path: Path) -> Sshd:
     """Its login node."""
     tmp_path.chmod(0o755)
-    server = sshd_factory(rc_text=f"export SLURM_CONF={slurm.conf}\n")
-    return server
+    return sshd_factory(rc_text=f"export SLURM_CONF={slurm.conf}\n")

@@ -17,8 +17,7 @@ def box(sshd_factory: Callable[..., Sshd], tmp_path: Path) -> Sshd:
     """A box whose tmux has a socket of its own."""
     sockets = tmp_path / "tmux"
     sockets.mkdir()
-    server = sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
-    return server
+    return sshd_factory(extra_config=(f"SetEnv TMUX_TMPDIR={sockets}",))
 
 
 @pytest.fixture

@@ -199,7 +199,7 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
             await _within(self.done, 0.5)
 
     def _all_came(self) -> bool:
-        """Whether the box closed the channel and asyncssh holds nothing back, of an end that it told nobody."""
+        """Whether the box closed the channel and nothing is held back; asyncssh may tell nobody of it."""
         closed = getattr(self._chan, "_recv_state", "") == "closed"
         return closed and not getattr(self._chan, "_recv_buf", True)
 
