@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.box.test_reclaim import age, cache, identity
+from tests.rig import Sshd
 from tests.rig.tmpfs import tmpfs
 from tests.workers.test_triage import Recording
 from tui.box.local import LocalTransport
@@ -29,6 +30,8 @@ from tui.model.failure import Failure
 from tui.model.instance import Endpoint, Instance
 from tui.model.reclaim import FRESH_S, ReclaimPlan, ReclaimView, plan_of
 from tui.triage.ladder import Found, Kept, Survey, ladder
+from tui.verbs.wiring import dialer
+from tui.workers.line import line_of
 from tui.workers.reclaim import CUT_OFF, Patience, Reclaiming, Reclaims, journal_path
 from tui.workers.triage import worked_out
 
@@ -216,28 +219,6 @@ async def test_what_changed_meanwhile_is_skipped_and_the_rest_goes(disk: Path, w
     assert view.gained[1] == 0
 
 
-class Cut(LocalTransport):
-    """A link that is cut while the removal of one path is at work on the box."""
-
-    def __init__(self, marker: Path) -> None:
-        super().__init__()
-        self.marker, self.cut = marker, False
-
-    async def run(
-        self, script: Script, *, stdin: bytes = b"", timeout: float = 15.0, limit: int = 1 << 20
-    ) -> Completed:
-        if script.text != REMOVE or self.cut:
-            return await super().run(script, stdin=stdin, timeout=timeout, limit=limit)
-        task = asyncio.ensure_future(super().run(script, timeout=timeout))
-        while not self.marker.exists():
-            assert not task.done(), task.result()
-            await asyncio.sleep(0.02)
-        task.cancel()
-        await asyncio.wait([task])
-        self.cut = True
-        raise LinkLost("The connection broke.")
-
-
 @pytest.fixture
 def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A box that takes a file and then dawdles; gives the file that tells that it came so far."""
@@ -253,24 +234,26 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return marker
 
 
-async def test_a_link_cut_in_the_middle_is_unknown_until_it_was_looked_at_again(
-    disk: Path, where: Paths, slow: Path
+async def test_when_the_link_is_killed_the_one_under_way_is_unknown_until_it_was_looked_at_again(
+    disk: Path, where: Paths, slow: Path, sshd_factory: Callable[..., Sshd]
 ) -> None:
-    link = Cut(slow)
-
-    async def line() -> Transport:
-        return link
-
-    act = Act(planned(disk), where, line=line)
-    view = await act.go()
-    first, second = view.removals
-    assert first.state == "failed"
-    assert "looked again: it is still there, perhaps not whole" in first.why
-    assert (second.state, "not begun" in second.why) == ("skipped", True)
+    server = sshd_factory(extra_config=(f"SetEnv PATH={os.environ['PATH']}",))
+    end = Endpoint(server.host, server.port, server.user, str(server.client_key))
+    box = Instance("local", "ssh", end, mounts=(str(disk),))
+    async with line_of(box, dialer(where)) as line:
+        act = Act(planned(disk), where, box, line)
+        task = asyncio.create_task(act.go())
+        while not slow.exists():
+            assert not task.done(), task.result()
+            await asyncio.sleep(0.02)
+        server.kill_sessions()
+        view = await task
+    assert act.states == {"a/__pycache__": "failed", "b/__pycache__": "skipped"}
+    assert "looked again: it is still there, perhaps not whole" in view.removals[0].why
     assert not (disk / "a/__pycache__/big.pyc").exists()  # it was at it
-    assert (disk / "b/__pycache__/big.pyc").exists()
+    assert (disk / "a/__pycache__/a.pyc").exists() and (disk / "b/__pycache__/big.pyc").exists()
     answered = [entry.data["state"] for entry in peek(act.path) if entry.step == "answered"]
-    assert answered == ["unknown"]
+    assert (answered, "not begun" in view.removals[1].why) == (["unknown"], True)
     assert view.after is not None and act.receipts[0][1] == "recorded"
 
 
