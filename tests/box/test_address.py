@@ -55,6 +55,11 @@ def where(text: str) -> tuple[str, int | None, str | None]:
         "sshpass -p 'a$b;c' ssh -p 34567 root@connect.west.example.com",
         "autossh -M 0 -p 34567 root@connect.west.example.com",
         "SSH: root@connect.west.example.com -p 34567",
+        "ssh root@connect.west.example.com 34567",
+        "ssh root@connect.west.example.com # port 34567",
+        "ssh root@connect.west.example.com on 34567 and then nvidia-smi",
+        "connect.west.example.com\n34567\nroot",
+        "Host gpu HostName connect.west.example.com User root Port 34567",
         "登录：root@connect.west.example.com -p 34567",
         "Connect: -p 34567 root@connect.west.example.com",
         "root@connect.west.example.com port 34567",
@@ -276,6 +281,41 @@ def test_the_shell_only_gateway_is_marked() -> None:
     assert not parse_address("ssh -p 12345 root@ssh5.vast.ai").proxied
 
 
+AROUND = [
+    "{}", "SSH: {}", "Connect via {}", "1) {}", "Login to the box: {}", "ssh access - {}", "Please run {}",
+    "> {}", "请用 {}", "SSH Terminal {}", "Box 3: {}", "{} password: s3cr3t9", "{}\n密码：s3cr3t9", "{}.",
+    "{} -- thanks", "{}  # 8x H100", "{} and then run nvidia-smi", "{}\n\nGPU 0: A100\n",
+    "{} -L 8080:localhost:8080",
+]  # fmt: skip
+WAYS = [
+    "ssh -p 40022 root@{}", "ssh root@{} -p 40022", "ssh {} -p 40022 -l root", "root@{}:40022",
+    "root@{} port 40022", "root@{} 40022", "ssh://root@{}:40022", "ssh root@{}:40022", "{}:40022", "{} 40022",
+    "host={} port=40022", "host: {}, port: 40022, user: root", "Host {} Port 40022 User root",
+    "{}, 40022, root", "{}\n40022\nroot", "ssh root@{} --port=40022", "ssh -P 40022 root@{}",
+    "scp -P 40022 f root@{}:/x", "scp -p 40022 f root@{}:/x", "sftp -oPort=40022 root@{}",
+    "ssh root@{} # port 40022", "ssh root@{}\nPort: 40022", "ssh root@{}（端口 40022）",
+    "ssh root@{} on 40022", "ssh root@{};40022",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_stands_around_it_the_machine_is_the_named_one_or_there_is_none(way: str) -> None:
+    read = 0
+    for around in AROUND:
+        try:
+            found = parse_address(around.format(way.format("box7.example.net")))
+        except Failure:
+            continue
+        read += 1
+        assert (found.host, found.port, (found.user or "root").rstrip(".")) == (
+            "box7.example.net",
+            40022,
+            "root",
+        )
+    assert read or way in {"ssh root@{} --port=40022", "ssh -P 40022 root@{}", "scp -p 40022 f root@{}:/x",
+                           "ssh root@{};40022", "{}, 40022, root"}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -330,7 +370,9 @@ def test_the_shell_only_gateway_is_marked() -> None:
         ("ssh -o KnownHostsCommand=x root@h", "KnownHostsCommand"),
         ("ssh -o PKCS11Provider=/tmp/x.so root@h", "PKCS11Provider"),
         ("ssh -I /tmp/x.so root@h", "PKCS11Provider"),
-        ("ssh over to root@h.example.com now", "two machines"),
+        ("ssh gpubox root@h.example.com now", "two machines"),
+        ("scp -p 22001 f root@h.example.com:/x", "-P"),
+        ("ssh root@h.example.com\n22001", "port or the password"),
         ("ssh --port 22001 root@h", "--port"),
         ("ssh root@h --port=22001", "--port"),
         ("ssh -P 22001 root@h", "-P names no port"),

@@ -48,7 +48,14 @@ _RUNS = frozenset(
 
 
 _LEADS_TO_MACHINE = re.compile(r"\s+[\"']?(?:-|\S*@|\S+://|[\w-]+\.\S|\[)")
-_IS_ADDRESS = re.compile(r"[\w.+#-]+@[\w-]+\.[\w.-]+\Z")
+_IS_ADDRESS = re.compile(r"(?:ssh|sftp)://\S+\Z|[\w.+#-]+@[\w-]+\.[\w.-]+(?::\d+)?[.,;:]?\Z")
+_HOST_AND_PORT = re.compile(r"[\w-]+(?:\.[\w-]+)+:\d{2,5}[.,;]?\Z")
+# "ssh root@host 22001", "… on 22001", "… # port 22001": no command begins with a number.
+_PORT_AFTER = re.compile(
+    r"(?:#\s*)?(?:(?:on|at|the)\s+)*(?:(?P<said>port|端口)\s*[:=]?\s*)?\(?(?P<port>\d{1,5})\)?(?=[\s,;.]|\Z)",
+    re.IGNORECASE,
+)
+_LEAST_UNSAID = 1024  # a smaller number without the word may count cards
 _IS_LABEL = re.compile(r"\s+[^@]*?:(?:\s|$)")
 
 
@@ -60,12 +67,24 @@ _BEFORE_ALIAS = re.compile(
 )
 
 
+# "SSH access - h.example.com": what a page calls the thing, with more behind it.
+_HEADING = re.compile(
+    r"\s+(?:access|terminal|login|connection|commands?|shell|session|details|info|address|host|port|user|into|to|via"
+    r"|over|with|using|for|from|direct|and|or|keys?|config)\b\s+\S",
+    re.IGNORECASE,
+)
+
+
 def find(line: str) -> int | None:
     """Where a login command begins in `line`, past labels, prose and prompts; None when there is none."""
     sure = find_sure(line)
     if sure is not None:
         return sure
-    starts = [match.start() for match in _commands(line) if _BEFORE_ALIAS.match(line[: match.start()])]
+    starts = [
+        match.start()
+        for match in _commands(line)
+        if _BEFORE_ALIAS.match(line[: match.start()]) and not _HEADING.match(line, match.end())
+    ]
     return starts[0] if starts else None
 
 
@@ -282,6 +301,8 @@ def _proxy_command(setting: str) -> tuple[str, ...]:
 def _machine(reading: _Reading) -> None:
     """Take the machine from the positional words; what follows it would run there and is dropped."""
     if reading.program in _COPIES:
+        if reading.program == "scp" and reading.fields.port is None and _looks_like_port(reading.positional):
+            raise refuse("scp's port is -P; its -p keeps the times of files.", "Paste it with -P.")
         for word in reading.positional:
             _copied(reading, word)
         return
@@ -302,15 +323,29 @@ def _machine(reading: _Reading) -> None:
     _remote_words(reading, remote)
 
 
+def _name_an_address(words: list[str]) -> bool:
+    """Whether an address follows the first word: then that was a heading, as in "SSH access - root@host"."""
+    return any(map(_IS_ADDRESS.match, words)) or any(map(_HOST_AND_PORT.match, words[:2]))
+
+
+def _looks_like_port(words: list[str]) -> bool:
+    return bool(words) and words[0].isdecimal() and _LEAST_UNSAID <= int(words[0][:6]) <= 65535
+
+
 def _remote_words(reading: _Reading, words: list[str]) -> None:
     """A remote command is dropped without being kept: the words may as well be a password."""
     if not words:
         return
     plain_word = reading.fields.user is None and "." not in (reading.fields.host or "")
-    if find(" ".join(words)) == 0 or (plain_word and any(_IS_ADDRESS.match(word) for word in words)):
+    if find(" ".join(words)) == 0 or (plain_word and _name_an_address(words)):
         raise refuse("The text names two machines.", "Paste one login at a time.")
-    check.no_shell(" ".join(words))
-    reading.ignored.append("remote command")
+    after = _PORT_AFTER.match(" ".join(words))
+    if after and reading.fields.port is None and (after["said"] or int(after["port"]) >= _LEAST_UNSAID):
+        reading.add(Fields(port=check.port(after["port"])))
+        words = " ".join(words)[after.end() :].split()
+    if words:
+        check.no_shell(" ".join(words))
+        reading.ignored.append("remote command")
 
 
 def _copied(reading: _Reading, word: str) -> None:

@@ -178,9 +178,14 @@ def _walk(node: object, depth: int) -> tuple[Fields, Secret | None]:
     return found, secret
 
 
+# A block whose lines ran together when it was copied: "Host gpu HostName h User root".
+_FLATTENED = re.compile(r"(?<=[^\s#])[ \t]+(?=(?:HostName|User|Port|IdentityFile|ProxyJump)[ \t]+\S)")
+
+
 def is_config(text: str) -> bool:
     """Whether the paste is a block of an ssh configuration file."""
-    return bool(re.match(r"\s*(?:#.*\n\s*)*(?:Host|Match)\s+[^\s:=]", text, re.IGNORECASE)) and "\n" in text
+    begins = re.match(r"\s*(?:#.*\n\s*)*(?:Host|Match)\s+[^\s:=]", text, re.IGNORECASE)
+    return bool(begins) and ("\n" in text or bool(_FLATTENED.search(text)))
 
 
 def read_config(text: str) -> Fields:
@@ -192,7 +197,7 @@ def read_config(text: str) -> Fields:
         nonlocal found
         found = union(found, more)
 
-    for line in text.splitlines():
+    for line in _FLATTENED.sub("\n", text).splitlines():
         word = line.strip()
         if not word or word.startswith("#"):
             continue

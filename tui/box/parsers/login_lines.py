@@ -26,6 +26,7 @@ _PORT_IN_WORDS = re.compile(
 _WORDS_AROUND = re.compile(
     r"^\s*[一-鿿]{1,12}\s*:\s*(?=[\w.+#-]+@)|(?<=\bssh )(?:in)?to (?=\S+@)", re.IGNORECASE
 )
+_USUAL_USERS = frozenset({"root", "ubuntu", "admin", "debian", "ec2-user", "user"})
 _WEB_LINK = re.compile(r"https?://[^\s@]+", re.IGNORECASE)
 _PROSE_WORD = re.compile(r"[(\"']*(?:&|[\w一-鿿][\w一-鿿.,:'’+/-]*[)\"']*[.,:]*)\Z")
 _NOT_PROSE = re.compile(r"@|//|&&|(?:^|\s)[-/~.]|[$`;|<>{}\\]")
@@ -240,10 +241,20 @@ def _bare(page: _Page, line: str) -> None:
 def _lone_words(page: _Page) -> None:
     """Words without a label: the host where nothing else names one, else the password that no label told."""
     labelled = page.secret is not None
+    lone_host = page.found.host is None
     for word in page.words:
         name, _, number = word.partition(":")
         if page.found.host is None and looks_like_host(name) and (not number or number.isdecimal()):
             page.add(check.address(word))
+        elif page.found.port is None and word.isdecimal() and 1024 <= int(word[:6]) <= 65535:
+            if not lone_host:
+                raise refuse(
+                    "A number on a line of its own may be the port or the password.",
+                    "Paste the port as -p PORT, or write password: in front of it.",
+                )
+            page.add(Fields(port=check.port(word)))
+        elif lone_host and page.found.user is None and word in _USUAL_USERS:
+            page.add(Fields(user=word))
         elif not labelled:
             page.secret = Secret(word)
 
