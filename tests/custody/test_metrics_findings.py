@@ -179,6 +179,16 @@ def test_probabilities_in_the_prediction_column_do_not_count_as_wrong_classes(tm
     assert finding.verdict == "not-declared" and "name it as scores" in finding.detail
 
 
+def test_labels_of_which_none_is_on_both_sides_are_not_called_wrong_answers(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": i, "target": "yes" if i % 2 else "no", "prediction": i % 2} for i in range(6)
+    ]
+    finding = only(_run(tmp_path, rows, accuracy="1.0"))
+    assert finding.verdict == "not-declared" and "no label in common" in finding.detail
+    rows[0]["prediction"] = "no"
+    assert only(_run(tmp_path, rows, accuracy="1.0")).verdict == "differs"
+
+
 def test_the_best_of_many_evaluations_and_training_figures_are_not_compared(tmp_path: Path) -> None:
     report = _run(tmp_path, answers(), best_accuracy="0.95", train_accuracy="0.99", accuracy="0.900")
     assert [m.verdict for m in report.metrics] == ["not-declared", "not-declared", "recomputed"]

@@ -193,4 +193,5 @@ def test_names_that_are_no_metrics() -> None:
     assert is_bookkeeping(("eval_runtime",)) and is_bookkeeping(("samples_per_second",))
     assert not is_bookkeeping(("rms",))
     assert meaning(("best_acc",)).over_time
+    assert (meaning(("f1", "macro")).metric, meaning(("f1", "macro")).average) == ("f1", "macro")
     assert meaning(("fid",)).direction == "down" and meaning(("loss",)).direction == "down"

@@ -118,6 +118,7 @@ class LabelCounts(Collector):
         self.tally.finish()
         if self._reader is None:
             self._refuse_fractions()
+            self._refuse_other_words()
         if self._witness is not None and self._witness.contradiction:
             raise Undecided("disagree", self._witness.contradiction)
 
@@ -132,6 +133,20 @@ class LabelCounts(Collector):
                     "not-declared",
                     f"the prediction column holds {name[:40]!r}, no class: name it as scores in [custody]",
                 )
+
+    def _refuse_other_words(self) -> None:
+        """Several labels on each side and none of them on both: written differently, not all wrong."""
+        actual = {key >> 32 for key in self._pairs}
+        predicted = {key & 0xFFFFFFFF for key in self._pairs}
+        if len(actual) > 1 and len(predicted) > 1 and not actual & predicted:
+            one, other = (
+                sorted(self.labels.names[code] for code in side)[:3] for side in (actual, predicted)
+            )
+            raise Undecided(
+                "not-declared",
+                f"targets {', '.join(name[:40] for name in one)} and predictions "
+                f"{', '.join(name[:40] for name in other)} have no label in common",
+            )
 
     @property
     def hits(self) -> Any:

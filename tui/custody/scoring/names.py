@@ -105,6 +105,7 @@ def meaning(path: tuple[str, ...]) -> Meaning:
     parts = [part for key in path for part in key.split("/") if part]
     while len(parts) > 1 and _squeezed(parts[-1]) in _WRAPPERS:
         parts.pop()
+    inner = parts.pop() if len(parts) > 1 and _squeezed(parts[-1]) in _AVERAGES else ""
     words = _words(parts[-1]) if parts else []
     outer = [word for part in parts[:-1] for word in _words(part)]
     split = next((_SPLITS[word] for word in (*words, *outer) if word in _SPLITS), None)
@@ -113,7 +114,7 @@ def meaning(path: tuple[str, ...]) -> Meaning:
     rest = [word for word in rest if word not in _OVER_TIME]
     percent = "%" in rest or "pct" in rest or "percent" in rest
     rest = [word for word in rest if word not in ("%", "pct", "percent")]
-    average = next((word for word in _AVERAGES if word in (*rest, *outer)), None)
+    average = next((word for word in _AVERAGES if word in (_squeezed(inner), *rest, *outer)), None)
     plain = _squeezed(" ".join(word for word in rest if word not in (*_AVERAGES, "avg", "ovr")))
     metric, k = _metric(plain)
     return Meaning(metric, k, cast("Average | None", average), split, over_time, percent, plain)
