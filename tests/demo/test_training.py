@@ -62,6 +62,22 @@ def test_it_learns_and_leaves_predictions_metrics_and_checkpoints(tmp_path: Path
         assert load_file(tmp_path / "best.safetensors")["w1"].shape == (2, 32)
 
 
+@pytest.mark.parametrize("torch", [False, True], ids=["numpy", "torch"])
+def test_the_same_command_goes_on_to_the_same_end(tmp_path: Path, torch: bool) -> None:
+    """The newest checkpoint is torn, as by a kill while it was written: the one before counts."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(whole, "--epochs", "4", torch=torch)
+    train(cut, "--epochs", "3", torch=torch)
+    newest = max(cut.glob("ckpt-*"))
+    newest.write_bytes(newest.read_bytes()[:100])
+    log = train(cut, "--epochs", "4", torch=torch)
+    assert f"{newest.name} does not load" in log
+    assert "going on after ckpt-0002" in log
+    assert "epoch 2/4" not in log
+    assert (cut / "predictions.csv").read_bytes() == (whole / "predictions.csv").read_bytes()
+    assert re.search(r"^checkpoint saved: step 96, \d+ bytes in \d+\.\d\d s$", log, re.MULTILINE)
+
+
 def recomputed(predictions: Path) -> dict[str, object]:
     """The metrics of a predictions file, from its rows alone."""
     with predictions.open() as handle:

@@ -52,6 +52,8 @@ class Model(Protocol):
 
     def save(self, path: Path, step: int) -> None: ...
 
+    def load(self, path: Path) -> None: ...
+
 
 class TorchModel:
     """Two hidden layers in torch."""
@@ -94,6 +96,11 @@ class TorchModel:
     def save(self, path: Path, step: int) -> None:
         state = {"model": self._net.state_dict(), "optimizer": self._optimizer.state_dict(), "step": step}
         self._torch.save(state, path)
+
+    def load(self, path: Path) -> None:
+        state = self._torch.load(path, weights_only=True)
+        self._net.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
 
 
 class NumpyModel:
@@ -147,6 +154,12 @@ class NumpyModel:
         tensors = {"w1": self._w1, "b1": self._b1, "w2": self._w2, "b2": self._b2, "step": np.array([step])}
         save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, str(path))
 
+    def load(self, path: Path) -> None:
+        from safetensors.numpy import load_file
+
+        tensors = load_file(str(path))
+        self._w1, self._b1, self._w2, self._b2 = (tensors[name] for name in ("w1", "b1", "w2", "b2"))
+
 
 def new_model(seed: int) -> Model:
     """The best model this box can train; says in one line when torch is not there."""
@@ -183,7 +196,7 @@ class FileCap:
 
 
 def train(args: argparse.Namespace, out: Path) -> None:
-    """The whole job: train, checkpoint each epoch, evaluate, write predictions and metrics."""
+    """The whole job: go on from the newest checkpoint, train, evaluate, write predictions and metrics."""
     rng = random.Random(args.seed)
     data, held_out = make_data(1536, args.seed), make_data(512, args.seed + 1)
     model = new_model(args.seed)
@@ -192,9 +205,13 @@ def train(args: argparse.Namespace, out: Path) -> None:
         out / "config.json", json.dumps({"seed": args.seed, "epochs": args.epochs, "lr": args.lr}, indent=1)
     )
     step, batches = 0, len(data) // 64
+    begun = restore(model, out)
     hoarded: list[bytearray] = []  # "augmented samples, kept in memory for speed"
     for epoch in range(1, args.epochs + 1):
         rng.shuffle(data)
+        if epoch <= begun:  # the order of its samples is all that is left of it
+            step += batches
+            continue
         for index in range(batches):
             step += 1
             rate = min(args.lr * args.grow ** min(step, 600), MOST_RATE)
@@ -211,11 +228,27 @@ def train(args: argparse.Namespace, out: Path) -> None:
             time.sleep(args.pause)
         accuracy = evaluate(model, held_out)[1]
         path = out / f"ckpt-{epoch:04d}{model.suffix}"
+        started = time.monotonic()
         write_atomically(path, lambda part: model.save(part, step))  # noqa: B023 - called at once
+        took, size = time.monotonic() - started, path.stat().st_size
         prune(out, model.suffix)
+        print(f"checkpoint saved: step {step}, {size} bytes in {took:.2f} s", flush=True)
         print(f"epoch {epoch}/{args.epochs} done: val_acc {accuracy:.4f}, saved {path.name}", flush=True)
     finish(model, held_out, out)
     print("Training finished.", flush=True)
+
+
+def restore(model: Model, out: Path) -> int:
+    """Load the newest checkpoint that can be loaded; the epoch it was made after, 0 where there is none."""
+    for path in sorted(out.glob(f"ckpt-*{model.suffix}"), reverse=True):
+        try:
+            model.load(path)
+        except Exception as fault:  # noqa: BLE001 - whatever a library says of a torn file
+            print(f"{path.name} does not load ({type(fault).__name__}); trying the one before", flush=True)
+            continue
+        print(f"going on after {path.name}", flush=True)
+        return int(path.stem.removeprefix("ckpt-"))
+    return 0
 
 
 def evaluate(model: Model, samples: list[Sample]) -> tuple[list[list[float]], float]:
