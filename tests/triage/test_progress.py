@@ -143,6 +143,8 @@ def test_what_trainers_print(
         "           Class     Images  Instances      Box(P     R      mAP50  mAP50-95): 100% 2/2 0.7it/s",
         "train: Scanning /root/d/labels/train.cache... 9980 images, 3 corrupt: 100%|####| 10000/10000",
         "{'eval_loss': 1.2, 'eval_runtime': 3.1, 'epoch': 1.0}"[:20],
+        "2024-08-01 12:00:00 - a - INFO - Validation DataLoader 0:  50%|##   | 25/50 [00:02<00:02, 9.0it/s]",
+        "I0801 12:00:00.123456 140 train.py:48] Loading shards: 50%|##   | 1/2 [00:05<00:05,  5.0s/it]",
         "val_loss: 0.5",
         "val loss 0.5",
         "| epoch 028 | valid on 'valid' subset | loss 9.329 | ppl 272.04 | num_updates 9165",

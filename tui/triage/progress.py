@@ -36,11 +36,15 @@ _HINT = re.compile(
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
-_ASIDE = re.compile(
-    r"(?i)^\W*(?:\S+ ){0,3}?(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w*)?|test(?:ing)?|predict\w*|sanity"
+_OTHER_WORK = (
+    r"(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w*)?|test(?:ing)?|predict\w*|sanity"
     r"|load\w*|download\w*|upload\w*|map|filter|token\w*|cach\w*|scan\w*|extract\w*|process\w*|generat\w*|sampl\w*"
     r"|fetch\w*|saving|shard\w*|infer\w*|convert\w*|resolv\w*|creat\w*|prepar\w*|pack\w*|group\w*|class)\b(?!/s)"
-    r"[^|=]*?[:|%]|valid on |epoch\((?:val|test)\)|iter\((?:val|test)\)|^wandb:"
+)
+_ASIDE = re.compile(
+    rf"(?i)^\W*(?:\S+ ){{0,3}}?{_OTHER_WORK}[^|=]*?[:|%]|valid on |epoch\((?:val|test)\)"
+    rf"|iter\((?:val|test)\)|^wandb:"
+    rf"|(?:[\]:|-]|INFO) *{_OTHER_WORK}[^|=:%]{{0,40}}: *\d+%\|"  # a bar behind a logger's prefix
 )
 
 _BAR = re.compile(
