@@ -28,6 +28,7 @@ from tui.model.snapshot import FleetSnapshot
 from tui.model.text import safe
 from tui.screens.add import AddSheet
 from tui.screens.adopt import AdoptScreen, AdoptSheet
+from tui.screens.cards import CardsScreen
 from tui.screens.command_line import CommandLine
 from tui.screens.command_log import CommandLogScreen
 from tui.screens.first import FirstScreen
@@ -281,6 +282,7 @@ async def test_ctrl_c_does_not_leave() -> None:
         (("ctrl+p",), Palette),
         (("c",), CommandLogScreen),
         (("ctrl+f",), ForwardsScreen),
+        (("P",), CardsScreen),
         (("a",), AdoptScreen),
         (("a", "enter"), AdoptSheet),
         (("colon", *"theme", "enter"), ThemeScreen),

@@ -152,6 +152,11 @@ class Everywhere:
 
         self._app.push_screen(ForwardsScreen())
 
+    def action_cards(self) -> None:
+        from tui.screens.cards import CardsScreen
+
+        self._app.push_screen(CardsScreen())
+
     def action_forward(self, text: str = "") -> None:
         """Forward a port: `6006`, or `6006 16006` for a chosen port on this computer."""
         if not text:
