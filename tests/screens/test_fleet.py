@@ -12,6 +12,7 @@ from tests.fixtures.fleet_fixture import HOSTILE_NAMES, LIVE, NOW, fleet, hostil
 from tests.screens.app_harness import held, picture, roster, running, said, until
 from tui.model.command import ForgetRun, GiveSecret, ProbeNow, ReconnectNow, TrustHostKey
 from tui.model.reading import unknown
+from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.model.text import safe
 from tui.screens.ask import HostKeySheet, SecretSheet
@@ -318,3 +319,16 @@ async def test_copying_says_where_it_went(tmp_path: object) -> None:
         await pilot.press("y")
         await pilot.pause()
         assert any("copied.txt" in text for text in said(app))
+
+
+@pytest.mark.parametrize(("rows", "whole"), [(1, False), (2, True), (3, True)])
+def test_a_row_with_nothing_wrong_is_told_in_the_rows_that_are_blank(rows: int, whole: bool) -> None:
+    run = next(run for run in fleet().runs if run.state is RunState.FINISHED)
+    box = fleet().box(run.spec.box)
+    assert box is not None
+    look = Look(box, run, NOW, 2.0, UNICODE, lambda _: "k")
+    said = ["".join(text for text, _ in line) for line in sentence(look, 59, rows)]
+    assert len(said) == rows
+    assert all(cell_len(line) <= 59 for line in said)
+    assert (run.why.split()[-1] in said[-1]) is whole
+    assert said[-1].endswith("…") is not whole

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from tui.widgets.lines import Line, Lines, broken, clip, differences, fit, length, wrap
+from tui.widgets.lines import Line, Lines, broken, clip, differences, fit, length, shortened, wrap
 
 ANY_TEXT = st.text(max_size=40)
 
@@ -100,3 +100,27 @@ async def test_only_changed_lines_are_painted() -> None:
 
 def test_length_counts_cells() -> None:
     assert length((("ab", ""), ("北京", "dim"))) == 6
+
+
+def test_a_path_is_cut_at_its_front_so_that_what_is_said_of_it_stays() -> None:
+    text = "Inodes are running out on /tmp/rgt-demo/boxes/inodes-4090/data: 92 % used, full in 31 s."
+    assert shortened(text, 200) == text
+    cut = shortened(text, 75)
+    assert cell_len(cut) == 75
+    assert "/inodes-4090/data: 92 % used, full in 31 s." in cut
+    assert shortened(text, 20).count("…") == 1  # the rest is the caller's to cut
+    assert shortened("No path in here at all.", 5) == "No path in here at all."
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("abcdefgh", "abcd…"), ("abcde   ", "abcde"), ("实例实例", "实例…")]
+)
+async def test_a_line_that_is_too_wide_says_so(text: str, shown: str) -> None:
+    widget = Lines([((text, ""),)])
+
+    class Narrow(App[None]):
+        def compose(self) -> ComposeResult:
+            yield widget
+
+    async with Narrow().run_test(size=(5, 1)):
+        assert widget.render_line(0).text == shown

@@ -73,8 +73,18 @@ def sentence(look: Look, width: int, rows: int) -> list[Line]:
         if left > 0:
             parts[left - 1 :] = [" ".join(parts[left - 1 :])] if parts[left - 1 :] else []
             lines += _marked(look, level, parts)
-    lines = lines or _labelled("run", _run(look), 10_000)[:1]
+    lines = lines or _in_rows(_labelled("run", _run(look), width), rows)
     return [clip(line, width, look.glyphs.ellipsis) for line in lines]
+
+
+def _in_rows(lines: list[Line], rows: int) -> list[Line]:
+    """What fits into `rows` lines; the last one goes on with what had to be left out, for the cut to show."""
+    kept, rest = lines[:rows], lines[rows:]
+    if rest and kept:
+        *before, (text, style) = kept[-1]
+        more = ((f" {part.rstrip()}", own) for line in rest for part, own in line[1:])
+        kept[-1] = (*before, (text.rstrip(), style), *more)
+    return kept
 
 
 def _wrong(look: Look, width: int) -> list[Line]:
@@ -162,13 +172,15 @@ def _press(look: Look, width: int) -> list[Line]:
 
 
 def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
-    """Spans after their label; whole spans go to the next line when they do not fit."""
+    """Spans after their label; whole spans go to the next line when they do not fit, long ones in parts."""
     if not spans:
         return []
     edge = label_cells(width)
     lines: list[list[Span]] = [[(fit(f"  {label}", edge), "dim")]]
     used = edge
-    for text, style in spans:
+    room = max(10, width - edge - 3)
+    fitting = [(part, style) for text, style in spans for part in (wrap(text, room) or [text])]
+    for text, style in fitting:
         size = cell_len(text) + 3
         if used + size > width and used > edge:
             lines.append([(" " * edge, "")])
