@@ -122,6 +122,17 @@ def good_zip(extra: Mapping[str, bytes] | None = None) -> bytes:
     return torch_zip(state(entries), {"0": GOOD_FLOATS, "1": floats(1.0, 2.0)})
 
 
+def listed_parts(file: str, *places: tuple[int, int]) -> bytes:
+    """A ``.metadata`` of `torch.distributed.checkpoint` that says only where parts lie in one file."""
+    info = a_global("torch.distributed.checkpoint.filesystem._StorageInfo") + b")\x81}("
+    items = (
+        info + text("relative_path") + text(file) + text("offset") + number(start)
+        + text("length") + number(length) + b"ub"
+        for start, length in places
+    )  # fmt: skip
+    return b"\x80\x02](" + b"".join(items) + b"e."
+
+
 def safetensors(
     tensors: Mapping[str, tuple[str, tuple[int, ...], bytes]], metadata: Mapping[str, str] | None = None
 ) -> bytes:

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints.made import (
-    a_global,
     by_path,
     calls,
     good_zip,
+    listed_parts,
     looked_at,
     need_torch,
-    number,
     put,
     state,
-    text,
 )  # fmt: skip
 from tui.checkpoints.jailer import Jail
 from tui.model.verdict import CheckpointVerdict
@@ -125,29 +123,21 @@ def test_nothing_hostile_gets_past(tmp_path: Path, saved: Files) -> None:
     assert judged(tmp_path / "b", {**saved, ".metadata": outside}).code == "path-escapes"
 
 
-def _listed(*places: tuple[int, int]) -> bytes:
-    """A metadata of nothing except where parts lie in one file."""
-    info = a_global("torch.distributed.checkpoint.filesystem._StorageInfo") + b")\x81}("
-    items = (
-        info + text("relative_path") + text(PARTS[0]) + text("offset") + number(start)
-        + text("length") + number(length) + b"ub"
-        for start, length in places
-    )  # fmt: skip
-    return b"\x80\x02](" + b"".join(items) + b"e."
-
-
 def test_parts_that_share_bytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
     part = good_zip()
     size = len(part)
-    two = {".metadata": _listed((size, size), (0, size)), PARTS[0]: part * 2}
+    two = {".metadata": listed_parts(PARTS[0], (size, size), (0, size)), PARTS[0]: part * 2}
     assert judged(tmp_path / "a", two).verdict == "ok"
-    shared = {**two, ".metadata": _listed((0, size), (size - 1, size))}
+    shared = {**two, ".metadata": listed_parts(PARTS[0], (0, size), (size - 1, size))}
     assert judged(tmp_path / "b", shared).subtype == "bad_index"
 
 
 def test_a_hostile_part_among_good_ones_is_unsafe(tmp_path: Path) -> None:
     good, evil = good_zip(), good_zip({"x": calls("posix.system")})
-    files = {".metadata": _listed((0, len(good)), (len(good), len(evil))), PARTS[0]: good + evil}
+    files = {
+        ".metadata": listed_parts(PARTS[0], (0, len(good)), (len(good), len(evil))),
+        PARTS[0]: good + evil,
+    }
     found = judged(tmp_path, files)
     assert (found.verdict, found.globals, found.bad) == ("unsafe", ("posix.system",), (PARTS[0],))
 

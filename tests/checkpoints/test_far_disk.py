@@ -19,10 +19,13 @@ from tests.checkpoints.made import (
     floats,
     good_safetensors,
     good_zip,
+    listed_parts,
     need_numpy,
     need_torch,
     put,
     safetensors,
+    state,
+    tensor,
     torch_zip,
 )
 from tui.checkpoints import far_disk, jailer
@@ -72,6 +75,8 @@ def furnish(folder: Path) -> None:
     """One of every kind: whole, damaged, hostile, odd, in rows and in parts."""
     noise = random.Random(7).randbytes(3_000_000)
     big = torch_zip(b"", {"0": noise})
+    part = len(good_zip())
+    unfit = torch_zip(state({"w": tensor("0", (2,))}), {"0": floats(float("nan"), 1)})
     put(
         folder,
         {
@@ -92,6 +97,11 @@ def furnish(folder: Path) -> None:
             "hf/model.safetensors.index.json": b'{"weight_map": {"w": "model-00001-of-00002.safetensors"}}',
             "hf/model-00001-of-00002.safetensors": good_safetensors(),
             "odd/n\udcff\n.safetensors": good_safetensors(),
+            "big_endian.pt": torch_zip(
+                state({"w": tensor("0", (2,))}), {"0": b"\x3f\x80\0\0\x7f\xc0\0\0"}, order=b"big"
+            ),
+            "fsdp/.metadata": listed_parts("__0_0.distcp", (0, part), (part, len(unfit))),
+            "fsdp/__0_0.distcp": good_zip() + unfit,
             "log.txt": b"epoch 1\n",
         },
     )
@@ -129,6 +139,7 @@ def test_every_verdict_is_the_one_of_this_computer(tmp_path: Path) -> None:
     assert words["evil.pt"] == "unsafe"
     assert words["cut.safetensors"] == "corrupt"
     assert words["flip.pt"] == "corrupt"
+    assert words["big_endian.pt"] == words["fsdp"] == "suspicious"
 
 
 def test_torch_loads_there(tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ class Part(Source):
         self._whole = whole
         self._start = start
         self.path = whole.path
-        self.stat = whole.stat
         self.size = max(0, min(length, whole.size - start))
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
