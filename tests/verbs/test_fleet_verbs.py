@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tui.cli import main
-from tui.custody.machine import trust_store
+from tui.custody.host_keys import trust_store
 from tui.fleet.paths import Paths, paths
 from tui.fleet.settings import load
 from tui.verbs import fleet, profiles

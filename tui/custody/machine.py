@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from tui.box.transport import Script, Transport
-from tui.box.trust import TrustStore
+from tui.custody.host_keys import trust_store
 from tui.fleet.paths import Paths
 from tui.model.custody import Victim
 from tui.model.failure import Failure
 from tui.model.instance import Instance
-
-
-def trust_store(where: Paths) -> TrustStore:
-    """Where host keys are recorded."""
-    return TrustStore(where.state / "hostkeys", where.receipts)
 
 
 def known_victim(instance: Instance, where: Paths) -> Victim:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tui.box.address import Address, parse_address
-from tui.custody.machine import trust_store
+from tui.custody.host_keys import trust_store
 from tui.fleet import fleet_file, settings
 from tui.fleet.paths import Paths, paths, shipped
 from tui.fleet.toml_edit import Value

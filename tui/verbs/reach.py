@@ -32,7 +32,7 @@ def _port(text: str) -> int:
 def _ssh(args: argparse.Namespace) -> int:
     """Becomes the system's ssh: its prompts, its exit code."""
     from tui.box.system_ssh import ssh_argv
-    from tui.custody.machine import trust_store
+    from tui.custody.host_keys import trust_store
     from tui.verbs.screen import instance_named
 
     where = paths()

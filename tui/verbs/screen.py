@@ -169,7 +169,7 @@ def _save_theme(name: str, where: Paths) -> None:
 
 def _shell_argv(box: str, where: Paths) -> list[str]:
     from tui.box.system_ssh import ssh_argv
-    from tui.custody.machine import trust_store
+    from tui.custody.host_keys import trust_store
 
     return ssh_argv(instance_named(box, where), trust_store(where))
 

@@ -40,7 +40,7 @@ def tools(
     clock: Callable[[], float],
 ) -> Tools:
     """What the steps need, of this computer."""
-    from tui.custody.machine import trust_store
+    from tui.custody.host_keys import trust_store
     from tui.fleet import fleet_file, profiles, settings
     from tui.fleet.paths import shipped
     from tui.model.account import AccountSpec

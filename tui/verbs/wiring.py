@@ -15,7 +15,7 @@ from tui.box.errors import unreachable
 from tui.box.kubectl import enter_job, enter_pod
 from tui.box.secrets import Asker, NoAsker
 from tui.box.slurm_step import enter
-from tui.custody.machine import trust_store
+from tui.custody.host_keys import trust_store
 from tui.fleet import settings
 from tui.fleet.fleet_source import FleetFile
 from tui.fleet.paths import Paths

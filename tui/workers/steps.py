@@ -14,9 +14,10 @@ from tui.custody.copy import copy_out
 from tui.custody.digest import HashProgress, digest_on_box
 from tui.custody.digest_journal import DigestJournal, binding
 from tui.custody.errand import Errand, folder_of
+from tui.custody.host_keys import trust_store
 from tui.custody.leftovers import Decision
 from tui.custody.link_receipts import copy_receipt, digest_receipt, readback_receipt, roster_receipt
-from tui.custody.machine import same_machine, trust_store, victim_of
+from tui.custody.machine import same_machine, victim_of
 from tui.custody.manifest import MANIFEST
 from tui.custody.moments import moment
 from tui.custody.places import consumer_for, dial_to, direct_route, store_for

@@ -181,7 +181,7 @@ class Supervisor:
 
     async def _forget_box(self, name: str) -> None:
         """Only a box that is over: one that may run would bill on unseen. Raises Failure."""
-        from tui.custody.machine import trust_store  # needed seldom, loaded late
+        from tui.custody.host_keys import trust_store  # needed seldom, loaded late
 
         box = self._store.snapshot.box(name)
         if box is None or box.ended is None:
