@@ -95,6 +95,7 @@ LOOKS = {
 ELSEWHERE = {
     "rgt VERB --help": "tests/verbs/test_command_line.py",
     "rgt add pod:ml/train-0@prod": "tests/kube/test_pods.py",
+    "rgt add job:ml/train@prod": "tests/kube/test_pods.py",
     "rgt add slurm:4227@hpc": "tests/slurm/test_steps.py",
     "rgt launch job.toml --on hpc": "tests/slurm/test_launch.py",
     "rgt queue JOB --on A,B": "tests/verbs/test_queue_verbs.py",
