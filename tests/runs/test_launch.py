@@ -19,6 +19,7 @@ from tui.box.session import SshTransport
 from tui.box.transport import Transport
 from tui.model.failure import Failure
 from tui.model.job import Job
+from tui.model.run import Progress
 from tui.model.text import safe
 from tui.runs.detach import How, RunExists
 from tui.runs.launch import PATIENCE_S, Launch, _kind, launch
@@ -150,3 +151,10 @@ def test_the_end_of_an_older_attempt_is_no_end_of_the_new_one() -> None:
     assert _kind(replace(old, attempt=2), None, 0.5, after=1) == "dead"
     assert _kind(old, None, 3 * PATIENCE_S, after=1) == "dead"
     assert _kind(old, None, 0.5) == "dead"
+
+
+def test_a_first_step_is_told_once_it_is_known_which_process_made_it() -> None:
+    stepped = Progress("step", 1, 2)
+    seen = Truth("running", safe("Its wrapper is alive."), attempt=1)
+    assert _kind(seen, stepped, 1.0) is None
+    assert _kind(replace(seen, start={"pid": "5"}), stepped, 1.0) == "first-step"

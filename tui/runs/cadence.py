@@ -182,4 +182,4 @@ def _save(saves: Sequence[float], size: int | None, rate: float | None) -> tuple
 def _seconds(value: float | None) -> str:
     if value is None:
         return "?"
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.0f} min"
+    return f"{value:.{1 if value >= 1 else 2}f} s" if value < 120 else f"{value / 60:.0f} min"
