@@ -165,7 +165,9 @@ class FleetScreen(View):
     def _verbs(self, look: Look | None) -> list[Verb]:
         """What applies to the selected row now."""
         if look is None:
-            return self.verbs("add", "filter", "back") if self.roster.query_text else self.verbs("add")
+            return (
+                self.verbs("add", "filter", "back") if self.roster.query_text else self.verbs("add", "setup")
+            )
         if look.box.ended is not None:
             own = ("log", "clear") if look.run else ("clear",)
             return self.verbs("open", "filter", "sort", "add", "teardown", *own)
@@ -178,6 +180,7 @@ class FleetScreen(View):
             wanted += ["probe", "shell"]
         else:
             wanted.append("reconnect")
+        wanted += ["launch", "setup", "matrix", "handbook", "cards", "mark"]  # last, where there is room
         ends = self.verbs("teardown", "stop")
         if look.run is not None and look.run.state is RunState.FINISHED:  # what is left to do
             ends = [replace(verb, rank=2) for verb in ends]
@@ -193,9 +196,10 @@ class FleetScreen(View):
             return [head, (), *(((f"  {part}", ""),) for part in told)]
         lines: list[Line] = [(("  No box is known yet.", "strong"),), ()]
         ways = [
-            (self.key_of("add"), "paste the ssh command that your platform's console shows"),
+            (self.key_of("setup"), "guided setup, of a rented box or one you have"),
+            (self.key_of("add"), "paste the ssh command that your console shows"),
             ("rgt add 'ssh -p 34567 root@host'", "the same from a shell"),
-            ("rgt demo", "five boxes on this computer, to look around"),
+            ("rgt demo", "five boxes to look around in"),
         ]
         for key, text in ways:
             if key:
