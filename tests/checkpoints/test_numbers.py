@@ -112,6 +112,11 @@ def test_infinity_on_purpose_is_no_damage(tmp_path: Path, jail: Jail) -> None:
     assert found.values.masks == 28 + 1 + 1
 
 
+def test_one_infinity_in_a_small_square_is_no_mask(tmp_path: Path, jail: Jail) -> None:
+    raw = safetensors({"w": ("F32", (2, 2), floats(1, INF, 2, 3))})
+    assert told(tmp_path, jail, "m.safetensors", raw).code == "suspicious-inf"
+
+
 DENSE = bytes(1 + n % 250 for n in range(1 << 16))
 
 
@@ -155,6 +160,16 @@ def test_an_unfinished_download_with_a_whole_header_is_told(tmp_path: Path, jail
     found = by_path(looked_at(tmp_path, jail))["m.safetensors"]
     assert found.code in ("corrupt-preallocated", "suspicious-zero-tail")  # the second: no holes on this disk
     assert found.verdict != "ok"
+
+
+def test_space_reserved_behind_a_whole_file_is_told_for_what_it_is(tmp_path: Path) -> None:
+    with (tmp_path / "m.safetensors").open("wb") as out:
+        out.write(safetensors({"w": ("F32", (16384,), DENSE)}))
+        out.truncate(8 << 20)
+    found = by_path(looked_at(tmp_path))["m.safetensors"]
+    assert found.verdict == "corrupt"
+    if found.kind == "sparse":  # else this disk keeps no holes
+        assert (found.subtype, found.apparent) == ("preallocated", 8 << 20)
 
 
 def test_zero_and_constant_tensors_are_named(tmp_path: Path, jail: Jail) -> None:

@@ -443,7 +443,7 @@ def _explained(name: str, bad: int, elements: int) -> bool:
     """Infinite on purpose: a bound that starts there, or a mask (a triangle without its diagonal)."""
     side = round(elements**0.5)
     return elements == 1 or "mask" in name.rpartition(".")[2] or (
-        side * side == elements and bad == side * (side - 1) // 2
+        side >= 4 and side * side == elements and bad == side * (side - 1) // 2
     )  # fmt: skip
 
 

@@ -64,7 +64,8 @@ def _judged(verdict: CheckpointVerdict, told: Told, *, sparse: bool) -> Checkpoi
     if verdict.verdict != "ok":
         return verdict.model_copy(update={"notes": (*verdict.notes, what)})
     if what == "zero_tail" and sparse:
-        return _changed(verdict.model_copy(update={"kind": "sparse"}), "corrupt", "preallocated", why)
+        lost = verdict.model_copy(update={"kind": "sparse", "apparent": verdict.size})
+        return _changed(lost, "corrupt", "preallocated", why)
     return _changed(verdict, "suspicious", what, why)
 
 

@@ -157,8 +157,11 @@ def _safetensors(source: Source, path: str, claim: Claim | None, content: Conten
     except BadSafetensors as bad:
         if claim is None or claim == "weights":
             return _ignored(path)  # it only looked like one
-        lost = source.sparse and bad.subtype != "trailing"
-        return Judged(say(path, "sparse" if lost else "safetensors", "corrupt", bad.subtype, str(bad)))
+        hole = source.sparse and (bad.subtype != "trailing" or source.is_zero(source.size - 4096, 4096))
+        if not hole:
+            return Judged(say(path, "safetensors", "corrupt", bad.subtype, str(bad)))
+        subtype = "preallocated" if bad.subtype == "trailing" else bad.subtype
+        return Judged(say(path, "sparse", "corrupt", subtype, str(bad), apparent=source.size))
     except HugeHeader as huge:
         return Judged(say(path, "safetensors", "suspicious", "huge_header", str(huge)))
     return _whole_safetensors(path, header)
