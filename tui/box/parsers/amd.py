@@ -6,17 +6,15 @@ All forms come down to key → value per card; the keys are those of the tools, 
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Mapping
 
 from tui.box.parsers import cells
 from tui.box.parsers.gpu_card import build_gpu
-from tui.box.parsers.lines import lines
+from tui.box.parsers.lines import first_json, lines
 from tui.model.telemetry import Gpu, GpuProcess
 from tui.model.text import safe
 
-_MAX_STARTS = 64
 _MAX_DEPTH = 16
 
 # rocm-smi key (unit taken off, lower case) -> cell name; earlier wins. The junction is the hottest spot.
@@ -123,25 +121,6 @@ def amd_processes(text: str) -> tuple[GpuProcess, ...] | None:
             if process is not None:
                 found.append(process)
     return tuple(found) if seen else None
-
-
-def first_json(text: str) -> object | None:
-    """The first JSON object or list that starts a line, after whatever warnings; None if there is none."""
-    decoder = json.JSONDecoder()
-    for number, match in enumerate(re.finditer(r"^[ \t]*(?=[\[{])", text, re.MULTILINE)):
-        if number >= _MAX_STARTS:
-            return None
-        try:
-            document, _ = decoder.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict) or (
-            isinstance(document, list) and any(isinstance(x, dict) for x in document)
-        ):
-            return document
-        if document == []:
-            return []
-    return None
 
 
 def _json_gpus(document: object) -> tuple[Gpu, ...] | None:

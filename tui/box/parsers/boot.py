@@ -77,15 +77,20 @@ def _load(shares: tuple[str, ...]) -> tuple[float, float, float]:
     return one, five, fifteen
 
 
+def _last(text: str) -> str:
+    """The last line that says something: what a login prints stands before it."""
+    return text.rstrip().rpartition("\n")[2]
+
+
 def parse_proc_uptime(text: str) -> float | None:
     """Seconds since boot of ``/proc/uptime``; of the host also inside containers without lxcfs."""
-    match = re.match(r"\s*(\d{1,12}(?:\.\d+)?)(?:\s+\d{1,15}(?:\.\d+)?)?\s*$", text)
+    match = re.match(r"\s*(\d{1,12}(?:\.\d+)?)(?:\s+\d{1,15}(?:\.\d+)?)?\s*$", _last(text))
     return float(match.group(1)) if match else None
 
 
 def parse_loadavg(text: str) -> tuple[float, float, float] | None:
     """The three figures of ``/proc/loadavg``."""
-    match = re.match(r"\s*(\d+\.\d+) (\d+\.\d+) (\d+\.\d+) \d+/\d+ \d+", text)
+    match = re.match(r"\s*(\d+\.\d+) (\d+\.\d+) (\d+\.\d+) \d+/\d+ \d+", _last(text))
     return _load(match.groups()) if match else None
 
 
@@ -109,13 +114,13 @@ def parse_who_boot(text: str) -> SafeText | None:
 
 def parse_since(text: str) -> SafeText | None:
     """Box-local time of the last boot from ``uptime -s``."""
-    match = re.match(r"\s*(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", text)
+    match = re.match(r"\s*(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", _last(text))
     return safe(match.group(1)) if match else None
 
 
 def parse_epoch(text: str) -> float | None:
     """Seconds since the epoch, as ``date +%s`` or ``stat -c %Y`` print them."""
-    match = re.match(r"\s*(\d{9,11}(?:\.\d+)?)\s*$", text)
+    match = re.match(r"\s*(\d{9,11}(?:\.\d+)?)\s*$", _last(text))
     return float(match.group(1)) if match else None
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tui.box.parsers.lines import lines
+from tui.box.parsers.lines import first_json, lines
 from tui.box.parsers.report import Output, Refusal
 from tui.model.text import SafeText, safe
 
@@ -38,6 +37,9 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"permission denied while trying to connect", "permission"),
     )
 )
+
+
+_MOST_ABOVE = 60  # lines above a table: what a login prints
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,8 @@ def refusal_of(output: Output) -> PodReport | None:
 
 def read_json(text: str) -> PodReport | None:
     """``kubectl get -o json`` of a pod, a Job or a list, and ``docker inspect``; None when it is none."""
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
+    tree = first_json(text)
+    if tree is None:
         return None
     items: list[Any] = tree if isinstance(tree, list) else [tree]
     if isinstance(tree, dict) and isinstance(tree.get("items"), list):
@@ -239,9 +240,12 @@ def _docker(item: dict[str, Any]) -> Pod:
 
 def read_table(text: str) -> PodReport | None:
     """``kubectl get pods`` and ``docker ps -a``, with their header; None when it is neither."""
-    rows = [line for line in lines(text) if line.strip()]
-    if not rows or not re.match(r"(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS|CONTAINER ID\s", rows[0]):
+    told = [line for line in lines(text) if line.strip()]
+    header = r"(?:NAMESPACE\s+)?NAME\s+READY\s+STATUS|CONTAINER ID\s"
+    start = next((at for at, line in enumerate(told[:_MOST_ABOVE]) if re.match(header, line)), None)
+    if start is None:
         return None
+    rows = told[start:]
     starts = [match.start() for match in re.finditer(r"\S+(?: \S+)*", rows[0])]
     titles = [rows[0][a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
     pods = []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tui.box.parsers.amd import amd_gpus, amd_processes, first_json
+from tui.box.parsers.amd import amd_gpus, amd_processes
 from tui.box.parsers.amd_table import amd_table_gpus
 from tui.box.parsers.command import Invocation
+from tui.box.parsers.lines import first_json
 from tui.box.parsers.nvidia_csv import (
     Table,
     driver_of,
@@ -132,7 +133,7 @@ def _processes_of_tables(
 def _lists_nothing(text: str) -> bool:
     """Whether a query of processes printed its header at most, or that there are none."""
     told = [line for line in text.split("\n") if line.strip()]
-    return all(_NO_PROCESS.match(line) for line in told)
+    return not told or _NO_PROCESS.match(told[-1]) is not None
 
 
 def _unread(output: Output) -> Refusal:

@@ -202,10 +202,10 @@ def parse_fuser(text: str) -> tuple[Holder, ...]:
             user, pid, access, cmd = row.groups()
             found.setdefault(int(pid), Holder(int(pid), program_name(cmd), safe(user, 64), safe(access, 16)))
             continue
-        for pid, access in re.findall(
-            r"(?:^|\s)(\d{1,10})([cefFrm]{0,6})(?=\s|$)", re.sub(r"^/\S+:", "", line)
-        ):
-            found.setdefault(int(pid), Holder(int(pid), access=safe(access) or None))
+        plain = re.sub(r"^/\S+:", "", line)
+        if re.fullmatch(r"(?:\s*[1-9]\d{0,9}[cefFrm]{0,6}(?=\s|$))+\s*", plain):
+            for pid, access in re.findall(r"(\d{1,10})([cefFrm]{0,6})", plain):
+                found.setdefault(int(pid), Holder(int(pid), access=safe(access) or None))
     return tuple(found.values())
 
 

@@ -293,8 +293,9 @@ def _slurm(call: Invocation, output: Output) -> SlurmReport:
         return SlurmReport(submitted=slurm.parse_submit(output), refusal=refusal)
     if refusal is not None and not output.stdout.strip():
         return SlurmReport(jobs=() if refusal.error == "invalid_job_id" else None, refusal=refusal)
-    if output.stdout.lstrip().startswith("{"):
-        return slurm_records.read_json(output.stdout) or SlurmReport(refusal=refusal)
+    document = slurm_records.read_json(output.stdout)
+    if document or output.stdout.lstrip().startswith("{"):
+        return document or SlurmReport(refusal=refusal)
     if call.tool == "scontrol":
         return replace(slurm_records.read_show(output.stdout), refusal=refusal)
     read = slurm_tables.read_squeue if call.tool == "squeue" else slurm_tables.read_sacct

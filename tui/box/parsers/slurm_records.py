@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 
-from tui.box.parsers.lines import lines
+from tui.box.parsers.lines import first_json, lines
 from tui.box.parsers.slurm import Job, Node, SlurmReport, job_of, split_steps
 from tui.model.text import safe
 
@@ -94,10 +93,7 @@ def _node(values: dict[str, str], line: int) -> Node:
 
 def read_json(text: str) -> SlurmReport | None:
     """The JSON of squeue, sacct and scontrol from 21.08 on; None when it is none."""
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    tree = first_json(text)
     rows = tree.get("jobs") if isinstance(tree, dict) else None
     if not isinstance(rows, list):
         return None
