@@ -10,7 +10,7 @@ from tui.screens.keys import MOVES, act, bindings_for, shown
 
 VIEWS = (
     "fleet", "run", "log", "help", "commands", "messages", "explain", "forwards", "adopt", "theme",
-    "launch", "matrix", "handbook", "setup", "teardown", "triage", "storage", "reclaim",
+    "launch", "matrix", "handbook", "setup", "teardown", "triage", "storage", "reclaim", "cards",
 )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ async def test_numbers_stand_under_their_heads() -> None:
             ("VRAM%", "89"),
             ("DISK%", "41"),
             ("INODE%", "▲96"),
-            ("AGE", "live"),
+            ("SEEN", "live"),
         ):
             end = head.index(title) + len(title)
             assert row[:end].endswith(number), title

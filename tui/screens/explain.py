@@ -16,6 +16,7 @@ from tui.screens.view import View
 from tui.widgets.footer import Footer
 from tui.widgets.lines import Line, broken, fit, wrap
 from tui.widgets.picker import Item, Picker
+from tui.widgets.roster_columns import COLUMNS
 from tui.widgets.rule import Rule
 
 
@@ -71,7 +72,8 @@ _FROM_FILE = {
 
 def of_column(box: BoxView, run: RunView | None, column: str, value: str) -> Explanation:
     """The explanation of one cell of the roster."""
-    title = f"{box.name} {run.name if run and column in ('RUN', 'RUN STATE', 'PROGRESS') else ''} {column}"
+    head = next((one.title for one in COLUMNS if one.id == column), column)
+    title = f"{box.name} {run.name if run and column in ('RUN', 'RUN STATE', 'PROGRESS') else ''} {head}"
     title = " ".join(title.split())
     telemetry = box.telemetry
     if column in _FROM_FILE:

@@ -182,6 +182,7 @@ class SetupScreen(View):
             entry.open(step.asked)
         else:
             self.set_class(step.asked.kind == "choose", "-options")
+            self.call_after_refresh(self._draw_step)  # how many options are in sight is known then
             (self.query_one("#options", Picker) if step.asked.options else self.query_one(SetupSteps)).focus()
 
     @property

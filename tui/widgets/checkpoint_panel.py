@@ -92,9 +92,9 @@ def _age(file: CheckpointFile, sight: Sight) -> str:
     seconds = sight.box_now - file.modified_at
     if seconds < -60:
         return "from the future"  # the box's clock was set back, or the file came from elsewhere
-    if seconds < 60:
+    if seconds < 10:
         return "just now"
-    return f"{long(seconds - seconds % 60)} ago"
+    return f"{long(seconds - seconds % (10 if seconds < 60 else 60))} ago"
 
 
 def _line(file: CheckpointFile, width: int, sight: Sight, *, whole_path: bool, newest: bool) -> Line:

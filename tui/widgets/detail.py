@@ -231,7 +231,7 @@ def ago(seconds: float) -> str:
     """An age in steps coarse enough not to be repainted every second."""
     if seconds < 10:
         return "just now"
-    return f"{short(seconds // 10 * 10 if seconds < 60 else seconds)} ago"
+    return f"{long(seconds - seconds % (10 if seconds < 60 else 60))} ago"
 
 
 def _saved(look: Look, telemetry: Telemetry) -> list[Span]:

@@ -51,7 +51,7 @@ COLUMNS = (
     Column("$/H", "$/H", 5, 10, right=True, most=9, sort="cost"),
     Column("SPENT", "SPENT", 7, 14, right=True, most=12),
     Column("NEXT CLOCK", "NEXT CLOCK", 10, 13, most=20),
-    Column("AGE", "AGE", 4, 3, right=True, sort="age"),
+    Column("AGE", "SEEN", 4, 3, right=True, sort="age"),
 )
 
 EDGE = 3
