@@ -16,6 +16,7 @@ from tests.checkpoints.made import (
     floats,
     good_safetensors,
     good_zip,
+    listed_parts,
     looked_at,
     number,
     put,
@@ -214,6 +215,43 @@ def test_a_trainers_folder_that_is_not_whole(
     put(tmp_path, step(500, **change))
     found = by_path(looked_at(tmp_path))["checkpoint-500"]
     assert (found.verdict, found.missing) == (word, missing)
+
+
+SIDE = {name: TRAINER[name] for name in ("rng_state.pth", "training_args.bin")}
+ADAPTER = {"adapter_config.json": b'{"peft_type":"LORA"}', "adapter_model.safetensors": good_safetensors()}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {**SIDE, **ADAPTER, "trainer_state.json": b"{}"},
+        {**SIDE, **sharded(1, 2, 3), "trainer_state.json": b"{}"},
+        {**SIDE, "latest": b"global_step5", "global_step5/mp_rank_00_model_states.pt": GOOD},
+        {
+            **SIDE,
+            "trainer_state.json": b"{}",
+            "pytorch_model_fsdp_0/.metadata": listed_parts("__0_0.distcp", (0, len(GOOD))),
+            "pytorch_model_fsdp_0/__0_0.distcp": GOOD,
+        },
+        {"model.safetensors": good_safetensors(), "random_states_0.pkl": SIDE["rng_state.pth"]},
+    ],
+    ids=("an adapter", "shards", "DeepSpeed", "FSDP", "accelerate"),
+)
+def test_a_trainers_own_state_stops_nobody_whatever_the_weights_are(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    put(tmp_path, {f"checkpoint-5/{name}": data for name, data in files.items()})
+    found = looked_at(tmp_path)
+    assert set(words(found).values()) == {"ok"}
+    assert "side-file-needs-allowlist" in {problem.code for problem in found.problems}
+    evil = {"rng_state.pth": good_zip({"x": calls("posix.system")})}
+    put(tmp_path / "checkpoint-5", evil)
+    assert "unsafe" in words(looked_at(tmp_path)).values()
+
+
+def test_a_trainers_own_state_alone_is_judged_by_itself(tmp_path: Path) -> None:
+    put(tmp_path, {"run/training_args.bin": SIDE["training_args.bin"]})
+    assert words(looked_at(tmp_path)) == {"run/training_args.bin": "needs_allowlist"}
 
 
 def test_a_damaged_side_file_is_not_hidden_by_good_weights(tmp_path: Path) -> None:

@@ -287,6 +287,7 @@ class _Examiner:
             self._stop,
             lambda judged, n: with_numbers(judged, self._real(entries[n]), self._options.jail),
         )
+        judged_before = len(self._wholes)
         for whole in sharded.judge_sharded(folder):
             self._take(whole, path)
         for judge in (sharded.judge_adapter, sharded.judge_trainer, distcp.judge_distributed):
@@ -294,6 +295,8 @@ class _Examiner:
             if found is not None:
                 self._take(found, path)
         self._deepspeed(path, folder)
+        whole_here = len(self._wholes) > judged_before
+        self._claim(sharded.side_files(folder, whole=whole_here), path)
 
     def _deepspeed(self, path: str, folder: sharded.Folder) -> None:
         tags = self._tags(path)
@@ -309,7 +312,10 @@ class _Examiner:
     def _take(self, whole: sharded.Whole, path: str) -> None:
         self._wholes.append(whole.verdict)
         self._problems += whole.problems
-        for name in whole.parts:
+        self._claim(whole.parts, path)
+
+    def _claim(self, names: Iterable[str], path: str) -> None:
+        for name in names:
             part = f"{path}/{name}" if path else name
             if part in self._tree.entries:
                 self._part_of.setdefault(part, path or ".")

@@ -317,7 +317,8 @@ def _peft_type(said: Mapping[str, Any]) -> str | None:
 
 
 SIDE_FILES = re.compile(
-    r"training_args\.bin|rng_state(?:_\d+)?\.pth|scheduler\.pt|random_states_\d+\.pkl|scaler\.pt"
+    r"training_args\.bin|rng_state(?:_\d+)?\.pth|scheduler\.(?:pt|bin)|random_states_\d+\.pkl|scaler\.pt"
+    r"|custom_checkpoint_\d+\.pkl|(?:sampler|dl_state_dict)(?:_\d+)?\.bin"
 )
 """A trainer's own state beside the weights: types and NumPy arrays are expected in it."""
 
@@ -326,6 +327,21 @@ _WEIGHTS = re.compile(
     r"(?:pytorch_model|model|adapter_model|diffusion_pytorch_model)(?:[.-].*)?\.(?:safetensors|bin)"
 )
 _WEIGHT_FOLDERS = re.compile(r"pytorch_model_fsdp_\d+|global_step\d+")
+
+
+def side_files(folder: Folder, *, whole: bool) -> set[str]:
+    """Those of a folder that holds weights of any kind: a model, shards, an adapter, ranks of ZeRO or FSDP.
+
+    Args:
+        whole: the folder was judged as a checkpoint.
+    """
+    weights = (
+        whole
+        or "trainer_state.json" in folder.names
+        or any(_WEIGHTS.fullmatch(name) for name in folder.files)
+        or any(_WEIGHT_FOLDERS.fullmatch(name) for name in folder.names)
+    )
+    return {name for name in folder.files if SIDE_FILES.fullmatch(name)} if weights else set()
 
 
 def judge_trainer(folder: Folder) -> Whole | None:

@@ -226,7 +226,8 @@ def _metrics(root: str) -> tuple[list[dict[str, Any]], list[Problem], Acceptance
         for p in report.problems
     ]
     if not report.metrics and not problems:
-        problems.append(Problem(code="metrics-not-checked", detail="no reported metric was found"))
+        why = "no figure in a metrics.json, and no custody.toml that names another file"
+        problems.append(Problem(code="metrics-not-checked", detail=why))
     return report.as_json(), problems, report.outcome
 
 
