@@ -185,7 +185,7 @@ def test_it_goes_on_from_the_durable_copy_on_record(
 ) -> None:  # fmt: skip
     monkeypatch.setattr("tui.custody.roster.SETTLE_S", 0.05)
     end(box, run)
-    words = ["relaunch", run.name, "--on", "box-2", "--from-copy"]
+    words = ["relaunch", run.name, "--on", "box-2", "--pulled"]
     assert main(words) == 2
     assert f"rgt pull {run.name} --to DEST" in capsys.readouterr().err
     main(["roster", run.name, "--verb", "stop"])  # attention: it ends on a box whose disk is not known

@@ -36,7 +36,7 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     again.add_argument("--on", required=True, metavar="BOX", help="another box of the fleet")
     begins = again.add_mutually_exclusive_group(required=True)
     begins.add_argument("--from", dest="copy", metavar="DIR", help="a copy of it on this computer")
-    begins.add_argument("--from-copy", action="store_true", help="the durable copy that rgt pull made last")
+    begins.add_argument("--pulled", action="store_true", help="the durable copy that rgt pull made last")
     begins.add_argument("--from-scratch", action="store_true", help="without a checkpoint, at step 0")
     again.add_argument("--dir", metavar="FOLDER", help="on the box, in place of its data disk")
     again.add_argument(
@@ -199,7 +199,7 @@ def _copy(args: argparse.Namespace, page: Page, where: Paths) -> DurableCopy | N
     """The durable copy on record, where that is asked for. Raises Failure."""
     from tui.workers.carried_back import durable_copy
 
-    return durable_copy(page.run, _pattern(page), where) if args.from_copy else None
+    return durable_copy(page.run, _pattern(page), where) if args.pulled else None
 
 
 def _files(args: argparse.Namespace, page: Page) -> tuple[Carried, ...]:
