@@ -81,9 +81,8 @@ def _in_rows(lines: list[Line], rows: int) -> list[Line]:
     """What fits into `rows` lines; the last one goes on with what had to be left out, for the cut to show."""
     kept, rest = lines[:rows], lines[rows:]
     if rest and kept:
-        *before, (text, style) = kept[-1]
-        more = ((f" {part.rstrip()}", own) for line in rest for part, own in line[1:])
-        kept[-1] = (*before, (text.rstrip(), style), *more)
+        more = ((f" {part.strip()}", style) for line in rest for part, style in line[1:])
+        kept[-1] = (*kept[-1], *more)
     return kept
 
 
@@ -178,16 +177,21 @@ def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
     edge = label_cells(width)
     lines: list[list[Span]] = [[(fit(f"  {label}", edge), "dim")]]
     used = edge
-    room = max(10, width - edge - 3)
-    fitting = [(part, style) for text, style in spans for part in (wrap(text, room) or [text])]
-    for text, style in fitting:
-        size = cell_len(text) + 3
-        if used + size > width and used > edge:
-            lines.append([(" " * edge, "")])
-            used = edge
-        lines[-1].append((f"{text}   ", style))
-        used += size
+    for text, style in spans:
+        for part in _parts(text, width - edge):
+            size = cell_len(part)
+            if used > edge and used + 3 + size > width:
+                lines.append([(" " * edge, "")])
+                used = edge
+            lead = "   " if used > edge else ""
+            lines[-1].append((lead + part, style))
+            used += len(lead) + size
     return [tuple(line) for line in lines]
+
+
+def _parts(text: str, room: int) -> list[str]:
+    """A sentence that is too long, at its blanks; anything else whole, such as an address."""
+    return wrap(text, room) if " " in text and cell_len(text) > room > 10 else [text]
 
 
 def _rows(label: str, rows: list[list[Span]], width: int) -> list[Line]:
