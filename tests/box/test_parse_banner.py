@@ -1,8 +1,9 @@
-"""What a login prints before an answer (a notice, loaded modules) changes nothing of what is read."""
+"""What stands around an answer (a notice of the login, colours, a terminal's line ends) changes nothing."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,12 +33,21 @@ def test_there_are_cases() -> None:
     assert len(CASES) > 150
 
 
-@pytest.mark.parametrize("kind", sorted({case.kind for case in CASES}))
-def test_what_a_login_prints_changes_nothing(kind: str) -> None:
-    changed = [case.id for case in CASES if case.kind == kind and _differs(case)]
+AROUND: dict[str, Callable[[bytes], bytes]] = {
+    "banner": lambda raw: BANNER + raw,
+    "pty": lambda raw: re.sub(rb"(?<!\r)\n", b"\r\n", raw),
+    "colours": lambda raw: b"".join(b"\x1b[0;32m" + line + b"\x1b[0m\n" for line in raw.split(b"\n") if line),
+    "mark of Windows": lambda raw: b"\xef\xbb\xbf" + raw,
+    "no last line end": lambda raw: raw.rstrip(b"\n"),
+    "blank lines": lambda raw: b"\n\n" + raw + b"\n\n",
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+def test_what_stands_around_an_answer_changes_nothing(way: str) -> None:
+    changed = [case.id for case in CASES if _differs(case, AROUND[way](case.stdout))]
     assert changed == []
 
 
-def _differs(case: Case) -> bool:
-    behind = replace(case, stdout=BANNER + case.stdout)
-    return bool(misses(case, asked(case, "parse"), product_answer(behind)))
+def _differs(case: Case, stdout: bytes) -> bool:
+    return bool(misses(case, asked(case, "parse"), product_answer(replace(case, stdout=stdout))))

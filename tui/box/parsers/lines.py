@@ -13,7 +13,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 def decode(raw: bytes) -> str:
     """Bytes of a box as text. What is no UTF-8 survives as lone surrogates, so that a path keeps its name."""
-    text = raw[:_MAX_BYTES].decode("utf-8", "surrogateescape")
+    return uncoloured(raw[:_MAX_BYTES].decode("utf-8", "surrogateescape"))
+
+
+def uncoloured(text: str) -> str:
+    """`text` without colour codes and the mark that Windows begins files with."""
     return (_COLOUR.sub("", text) if "\x1b" in text else text).removeprefix("\ufeff")
 
 

@@ -26,7 +26,7 @@ from tui.box.parsers.complaints import complaint
 from tui.box.parsers.containers import PodReport
 from tui.box.parsers.job_tail import JobEnd, read_end
 from tui.box.parsers.kernel_oom import Kill, Stuck, parse_kills, parse_stuck, stack_module
-from tui.box.parsers.lines import lines
+from tui.box.parsers.lines import lines, uncoloured
 from tui.box.parsers.memory import MemoryTable, free_unit, parse_free, parse_meminfo
 from tui.box.parsers.process import Holder, Listing
 from tui.box.parsers.report import Output, Refusal
@@ -114,6 +114,7 @@ def read_system(
         processes: tmux processes known from elsewhere.
         far_side_ended: a marker of our wrapper proves that the exit status is the remote program's own.
     """
+    output = replace(output, stdout=uncoloured(output.stdout).replace("\r\n", "\n"))
     link = None if far_side_ended else _link(line, output)
     if link is not None:
         return SystemReport(link=link)
