@@ -328,7 +328,7 @@ def test_a_row_with_nothing_wrong_is_told_in_the_rows_that_are_blank(rows: int, 
     assert box is not None
     look = Look(box, run, NOW, 2.0, UNICODE, lambda _: "k")
     said = ["".join(text for text, _ in line) for line in sentence(look, 59, rows)]
-    assert len(said) == rows
+    assert 1 <= len(said) <= rows
     assert all(cell_len(line) <= 59 for line in said)
     assert (run.why.split()[-1] in said[-1]) is whole
     assert said[-1].endswith("…") is not whole
