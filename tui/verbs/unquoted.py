@@ -18,7 +18,8 @@ _PROGRAM = re.compile(
 
 # Options of `rgt add`, and of rgt before the verb, that take the next word as their value.
 _VALUED = (
-    "--name", "--platform", "--password-env", "--price", "--currency", "--theme", "--glyphs", "--color"
+    "--name", "--platform", "--instance-id", "--password-env", "--price", "--currency", "--theme", "--glyphs",
+    "--color",
 )  # fmt: skip
 
 
