@@ -249,6 +249,21 @@ def test_a_trainers_own_state_stops_nobody_whatever_the_weights_are(
     assert "unsafe" in words(looked_at(tmp_path)).values()
 
 
+def test_steps_of_fsdp_are_a_row_as_others_are(tmp_path: Path) -> None:
+    listed = listed_parts("__0_0.distcp", (0, len(GOOD)))
+    for n, data in ((5, GOOD), (10, GOOD), (15, GOOD[:-1])):
+        parts = {"pytorch_model_fsdp_0/.metadata": listed, "pytorch_model_fsdp_0/__0_0.distcp": data}
+        files = {**SIDE, "trainer_state.json": b"{}", **parts}
+        put(tmp_path, {f"checkpoint-{n}/{name}": raw for name, raw in files.items()})
+    found = by_path(looked_at(tmp_path))
+    assert (found["checkpoint-10"].verdict, found["checkpoint-10"].step) == ("ok", 10)
+    assert (found["checkpoint-15"].verdict, found["checkpoint-15"].bad) == (
+        "corrupt",
+        ("pytorch_model_fsdp_0",),
+    )
+    assert found["."].resume_from == "checkpoint-10"
+
+
 def test_a_trainers_own_state_alone_is_judged_by_itself(tmp_path: Path) -> None:
     put(tmp_path, {"run/training_args.bin": SIDE["training_args.bin"]})
     assert words(looked_at(tmp_path)) == {"run/training_args.bin": "needs_allowlist"}

@@ -92,6 +92,7 @@ class _Examiner:
         self._sums: dict[str, str] = {}
         self._part_of: dict[str, str] = {}
         self._wholes: list[CheckpointVerdict] = []
+        self._below: dict[str, dict[str, CheckpointVerdict]] = {}
         self._problems: list[Problem] = []
         self._halted = threading.Event()
 
@@ -285,6 +286,7 @@ class _Examiner:
             self._options.disk.open,
             self._options.crc,
             self._stop,
+            self._below.get(path, {}),
             lambda judged, n: with_numbers(judged, self._real(entries[n]), self._options.jail),
         )
         judged_before = len(self._wholes)
@@ -311,6 +313,8 @@ class _Examiner:
 
     def _take(self, whole: sharded.Whole, path: str) -> None:
         self._wholes.append(whole.verdict)
+        parent, _, name = path.rpartition("/")
+        self._below.setdefault(parent, {})[name] = whole.verdict
         self._problems += whole.problems
         self._claim(whole.parts, path)
 

@@ -39,6 +39,7 @@ class Folder:
         opener: opens it there.
         crc: compare the checksums inside parts that are files by themselves.
         stop: asked meanwhile whether to give up.
+        below: folders in it that are checkpoints themselves.
         look: looks at the numbers of a file of that name, where its own verdict could not.
     """
 
@@ -49,6 +50,7 @@ class Folder:
     opener: Opener = Source
     crc: bool = True
     stop: Callable[[], bool] | None = None
+    below: Mapping[str, CheckpointVerdict] = field(default_factory=dict)
     look: Callable[[Judged, str], Judged] = lambda judged, name: judged
 
     def small(self, name: str, limit: int) -> bytes | None:
@@ -326,6 +328,7 @@ _STEP_FOLDER = re.compile(r"checkpoint[-_]\d+")
 _WEIGHTS = re.compile(
     r"(?:pytorch_model|model|adapter_model|diffusion_pytorch_model)(?:[.-].*)?\.(?:safetensors|bin)"
 )
+_FSDP_FOLDER = re.compile(r"(?:pytorch_model_fsdp|optimizer)_\d+")
 _WEIGHT_FOLDERS = re.compile(r"pytorch_model_fsdp_\d+|global_step\d+")
 
 
@@ -360,15 +363,17 @@ def judge_trainer(folder: Folder) -> Whole | None:
     if optimizer and not state and _STEP_FOLDER.fullmatch(name):
         return Whole(say(folder.path, "folder", "incomplete", "file", missing=("trainer_state.json",)))
     whole = [n for n in weights if not SHARD.fullmatch(n) and n not in _ADAPTERS]
-    if not whole:
-        return None  # its shards or its adapter are judged as such
     parts = {n: folder.files[n].verdict for n in [*whole, *(n for n in folder.files if n == "optimizer.pt")]}
+    if not whole:
+        if not any(n.startswith("pytorch_model") for n in folder.below):
+            return None  # its shards, its adapter or its ranks are judged as such
+        parts |= {n: found for n, found in folder.below.items() if _FSDP_FOLDER.fullmatch(n)}
     extra = {n for n in folder.files if SIDE_FILES.fullmatch(n)}
     step = re.search(r"\d+$", name)
     more = {
         "step": int(step[0][:15]) if step else None,
         "flavour": "hf",
-        "resumable": "optimizer.pt" in parts or None,
+        "resumable": any(n.startswith("optimizer") for n in parts) or None,
     }
     verdict = of_parts(folder.path, "folder", parts, **more)
     if state and verdict.verdict == "ok" and _object(folder.small("trainer_state.json", MAX_INDEX)) is None:
