@@ -194,6 +194,10 @@ def test_what_is_no_progress(text: str) -> None:
         "[2024-03-01 10:00:00,001] [INFO] [launch.py:348:main] Process 28133 exits successfully.",
         "2024-01-01 | INFO | fairseq_cli.train | done training in 123.4 seconds",
         "LAUNCH INFO 2023-04-07 11:21:26,453 Pod completed",
+        ':::MLLOG {"event_type": "INTERVAL_END", "key": "run_stop", "metadata": {"status": "success"}}\n'
+        ':::MLLOG {"event_type": "INTERVAL_END", "key": "epoch_stop", "metadata": {"step": 1600}}',
+        ':::MLLOG {"metadata": {"status": "success"}, "key": "run_stop", "event_type": "INTERVAL_END"}',
+        "3: ENDING TIMING RUN AT 2024-04-27 06:24:48 AM",
         "wandb: Run history:\nwandb:   train/loss █▅▃▂▁\nwandb: Synced 5 W&B file(s), 0 media file(s)",
         "Training completed in 3 h",
         "Finished Training",

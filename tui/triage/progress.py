@@ -32,7 +32,7 @@ _CLOCK = (
 _HINT = re.compile(
     r"(?i)epoch|step|batch=|up\. \d"
     r"|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
-    r"|find logs|model saved|best metric|训练|訓練|损失|第\s*\d|\d \(\d[\d.]*%\)"
+    r"|ending timing|find logs|model saved|best metric|训练|訓練|损失|第\s*\d|\d \(\d[\d.]*%\)"
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
@@ -44,6 +44,7 @@ _OTHER_WORK = (
 _ASIDE = re.compile(
     rf"(?i)^\W*(?:\S+ ){{0,3}}?{_OTHER_WORK}[^|=]*?[:|%]|valid on |epoch\((?:val|test)\)"
     rf"|iter\((?:val|test)\)|^wandb:"
+    r'|:::MLLOG .+"event_type": "INTERVAL_END"'
     rf"|(?:[\]:|-]|INFO) *{_OTHER_WORK}[^|=:%]{{0,40}}: *\d+%\|"  # a bar behind a logger's prefix
 )
 
@@ -130,9 +131,11 @@ _END = re.compile(
     r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"
     r"|\bearly ?stopping\b.*\b(?:triggered|stopping training)|\bstopping training early\b"
 )
-# Said with a "not", and an end all the same: Lightning's early stopping.
+# An end whatever else the line says: Lightning's early stopping, and MLPerf's record of a success.
 _SURE_END = re.compile(
     r"^(?:Monitored metric .{1,80} did not improve in|Stopping threshold reached: ).+ Signaling Trainer"
+    r'|:::MLLOG (?:(?=.*"key": "run_stop").*"status": "success"|.+"key": "status", "value": "success")'
+    r"|^(?:\d+: )?ENDING TIMING RUN AT "
 )
 # Hugging Face's table of what a whole run came to; its losses are no training.
 _SUMMARY = re.compile(r"^ {2}(?:epoch|total_flos|(?:train|eval|test|predict)_\w+)(?: {2,}= +| += {2,})\S+$")

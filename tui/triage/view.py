@@ -37,6 +37,9 @@ _ECHO = re.compile(
     r"|^\s*['\"]?[\w.-]{2,60}['\"]?\s*[:=]\s*(?:True|False|None|null|true|false|yes|no|on|off"
     r"|-?\d[\d.e+-]*)['\",]*\s*$"
 )
+_FINALIZERS = re.compile(r'\s*File ".*multiprocessing/util\.py", line \d+, in _run_finalizers')
+_CLEANING = 24  # rows of a traceback below that frame, at most
+_NAMES_ERROR = re.compile(r"\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
 _FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:, in .+)?\s*$')
 _HANDLED = re.compile(
     r"(?i)\bretry(?:ing)?\b|\bre-trying\b|\btrying again\b|\bwill (?:retry\b|try (?!(?:our|its|my) best))"
@@ -115,7 +118,7 @@ class View:
     def quoted(self, index: int, start: int) -> bool:
         """Whether what stands at `start` of a row is text the program works with or repeats."""
         text = self.rows[index].text
-        if _QUOTES.match(self.rows[index].head):
+        if _QUOTES.match(self.rows[index].head) or index in self.at_exit:
             return True
         inside = _QUOTES_INSIDE.search(text)
         return (inside is not None and inside.start() < start) or _ECHO.match(text) is not None
@@ -127,6 +130,14 @@ class View:
             and self.rows[index].head.startswith("    ")
             and _FRAME.match(self.rows[index - 1].head) is not None
         )
+
+    @property
+    def at_exit(self) -> frozenset[int]:
+        """Rows of tracebacks that Python shows when it cleans up behind a program, and goes on."""
+        if "at_exit" not in self.cache:
+            self.cache["at_exit"] = frozenset(_at_exit(self.rows))
+        found: frozenset[int] = self.cache["at_exit"]
+        return found
 
     def handled(self, index: int, start: int = 0) -> bool:
         """Whether the program says, there or in the next rows, that it goes on all the same."""
@@ -248,6 +259,17 @@ def _rows(text: str) -> Iterable[Row]:
         for place, state in enumerate(states):
             if state or len(states) == 1:
                 yield row(number, safe(state, LIMIT), under=place + 1 < len(states))
+
+
+def _at_exit(rows: tuple[Row, ...]) -> Iterable[int]:
+    """From the frame of the finalizers to the row that names the exception."""
+    left = 0
+    for index, one in enumerate(rows):
+        if left == 0 and _FINALIZERS.match(one.head):
+            left = _CLEANING
+        if left:
+            yield index
+            left = 0 if _NAMES_ERROR.match(one.head) else left - 1
 
 
 def _pulses(rows: Iterable[Row]) -> Iterable[Pulse]:

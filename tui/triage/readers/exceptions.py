@@ -120,7 +120,12 @@ def exceptions(view: View, cls: str) -> Iterator[Hit]:
     """Every exception that ended something, with the user's own frame."""
     for one in raised(view):
         short = one.name.rpartition(".")[2]
-        if one.ignored or _LAUNCHER.search(short) or (short == "SystemExit" and one.message in ("", "0")):
+        if (
+            one.ignored
+            or one.at in view.at_exit
+            or _LAUNCHER.search(short)
+            or (short == "SystemExit" and one.message in ("", "0"))
+        ):
             continue
         if short in ("Exit", "Error") and not one.frames:
             continue

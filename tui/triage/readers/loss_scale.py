@@ -36,7 +36,8 @@ def sinking(view: View, cls: str) -> Iterator[Hit]:
         found.append((index, value))
     if not found or any(at > found[-1][0] + 3 for at in view.strong_after(found[-1][0])):
         return
-    low, many = found[-1][1] <= _LOW, len(found) >= _ENOUGH
+    ended = view.finished_at is not None and view.finished_at > found[-1][0]
+    low, many = found[-1][1] <= _LOW and not ended, len(found) >= _ENOUGH
     if (low and many) or found[-1][1] < _GONE:
         facts: dict[str, Fact] = {"scale": found[-1][1], "halvings": len(found)}
         gone = found[-1][1] < _NOTHING

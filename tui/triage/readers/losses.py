@@ -200,7 +200,8 @@ def gradients(view: View, cls: str) -> Iterator[Hit]:
         if one.grad or one.loss is False or one.zero:
             break
         run.append(one)
-    if len(run) >= 3:
+    trained = [f for f in figures(view) if run and f.at > run[-1].at and f.loss and f.grad is None]
+    if len(run) >= 3 and len(trained) <= len(run):  # else only what is skipped is told, and little is
         yield Hit(run[-1].at, facts={"detail": "grad_norm_only", "windows": len(run)}, settled=True)
 
 
