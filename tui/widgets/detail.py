@@ -17,7 +17,7 @@ from tui.model.text import safe
 from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
 from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, glyphs_of
-from tui.widgets.lines import Line, Lines, Span, clip, fit, wrap
+from tui.widgets.lines import Line, Lines, Span, clip, end_of, fit, wrap
 from tui.widgets.roster_rows import run_progress_word, whole_minute
 
 LABEL = 12
@@ -51,13 +51,14 @@ class Look:
 def detail_lines(look: Look, width: int) -> list[list[Line]]:
     """Everything about a row in groups, most urgent first; the widget shows what it has room for."""
     telemetry, room = look.box.telemetry, width - label_cells(width)
-    seen: list[Line] = _labelled("run", _run(look), width)
+    dots = look.glyphs.ellipsis
+    seen: list[Line] = _labelled("run", _run(look), width, dots)
     if telemetry is not None:
-        seen += _labelled("saved", _saved(look, telemetry), width)
+        seen += _labelled("saved", _saved(look, telemetry), width, dots)
         seen += _rows("disks", disk_rows(look.box, look.glyphs, telemetry, room), width)
         seen += _rows("gpus", gpu_rows(look.box, look.glyphs, telemetry, room), width)
-        seen += _labelled("memory", memory_spans(telemetry), width)
-    known = [*_labelled("meter", _meter(look), width), *_labelled("box", _box(look), width)]
+        seen += _labelled("memory", memory_spans(telemetry), width, dots)
+    known = [*_labelled("meter", _meter(look), width, dots), *_labelled("box", _box(look), width, dots)]
     return [group for group in ([*_wrong(look, width), *_press(look, width)], seen, known) if group]
 
 
@@ -73,7 +74,7 @@ def sentence(look: Look, width: int, rows: int) -> list[Line]:
         if left > 0:
             parts[left - 1 :] = [" ".join(parts[left - 1 :])] if parts[left - 1 :] else []
             lines += _marked(look, level, parts)
-    lines = lines or _in_rows(_labelled("run", _run(look), width), rows)
+    lines = lines or _in_rows(_labelled("run", _run(look), width, look.glyphs.ellipsis), rows)
     return [clip(line, width, look.glyphs.ellipsis) for line in lines]
 
 
@@ -170,7 +171,7 @@ def _press(look: Look, width: int) -> list[Line]:
     return lines
 
 
-def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
+def _labelled(label: str, spans: list[Span], width: int, dots: str) -> list[Line]:
     """Spans after their label; whole spans go to the next line when they do not fit, long ones in parts."""
     if not spans:
         return []
@@ -178,7 +179,7 @@ def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
     lines: list[list[Span]] = [[(fit(f"  {label}", edge), "dim")]]
     used = edge
     for text, style in spans:
-        for part in _parts(text, width - edge):
+        for part in _parts(text, width - edge, dots):
             size = cell_len(part)
             if used > edge and used + 3 + size > width:
                 lines.append([(" " * edge, "")])
@@ -189,9 +190,14 @@ def _labelled(label: str, spans: list[Span], width: int) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def _parts(text: str, room: int) -> list[str]:
+def _parts(text: str, room: int, dots: str) -> list[str]:
     """A sentence that is too long, at its blanks; anything else whole, such as an address."""
-    return wrap(text, room) if " " in text and cell_len(text) > room > 10 else [text]
+    if " " not in text or cell_len(text) <= room or room <= 10:
+        return [text]
+    paths = (word for word in text.split() if "/" in word and cell_len(word) > room)
+    for path in paths:  # its last parts say more than two halves of it
+        text = text.replace(path, end_of(path, room, ellipsis=dots))
+    return wrap(text, room)
 
 
 def _rows(label: str, rows: list[list[Span]], width: int) -> list[Line]:

@@ -152,6 +152,10 @@ def length(line: Iterable[Span]) -> int:
     return sum(cell_len(text) for text, _ in line)
 
 
+_FLAT = frozenset(("dim", "money", "rule"))
+"""Styles that a reversed row goes without: turned into backgrounds they would make patches of it."""
+
+
 class Lines(Widget, can_focus=False):
     """Shows lines, one span after the other, cut or padded to its width; never markup.
 
@@ -210,11 +214,16 @@ class Lines(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         self.painted += 1
         line, selected = self.line_at(y)
-        base = self.rich_style
+        base, flat = self.rich_style, frozenset[str]()
         if selected:
-            base += self.span_style("cursor")
+            cursor = self.span_style("cursor")
+            base += cursor
+            flat = _FLAT if cursor.reverse else flat
         segments = [
-            Segment("".join(_literal(text) for text, _ in spans), base + self.span_style(name))
+            Segment(
+                "".join(_literal(text) for text, _ in spans),
+                base + self.span_style("" if name in flat else name),
+            )
             for name, spans in groupby(line, key=lambda span: span[1])
         ]
         strip = Strip(segments)
