@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import tracemalloc
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.triage import reading
-from tui.triage import needles
+from tui.triage import needles, rules
 from tui.triage.engine import diagnose
 from tui.triage.inputs import Known, Said
 from tui.triage.lines import LIMIT
@@ -151,6 +152,20 @@ def test_rules_of_whole_logs_have_words() -> None:
 def test_required_words(pattern: str, words: set[str] | None) -> None:
     found = needles.required(pattern)
     assert found == (None if words is None else frozenset(words))
+
+
+def test_the_words_are_found_alike_with_re2_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("re2")
+    text = b"\n".join(
+        case.text.encode("utf-8", "surrogatepass").translate(needles.FOLDED, needles.DROPPED)
+        for case in reading.cases()
+        if case.lines
+    )
+    with_re2 = list(FINDER.hits(text))
+    monkeypatch.setitem(sys.modules, "re2", None)
+    without = rules.compiled(reading.rules().catalog).finder
+    assert list(without.hits(text)) == with_re2
+    assert len(with_re2) > 200
 
 
 @given(text=st.text(max_size=300))

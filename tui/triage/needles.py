@@ -6,7 +6,7 @@ A match of the pattern holds at least one of its words, so a line with none of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
@@ -133,8 +133,48 @@ def folded(word: str) -> set[bytes]:
     return {word.encode(encoding, "replace").translate(FOLDED, DROPPED) for encoding in encodings}
 
 
-def finder(words: Iterable[str], fragments: Sequence[bytes] = ()) -> re.Pattern[bytes]:
-    """One pattern over folded text for all words, as a tree of their beginnings, and for `fragments`."""
+class Finder:
+    """Finds telling words and fragments in folded text."""
+
+    def __init__(self, words: bytes, fragments: Sequence[bytes] = ()) -> None:
+        patterns = [_words(words)] if words else []
+        if fragments:
+            patterns.append(re.compile(b"|".join(fragments)))
+        self._patterns = patterns
+
+    def search(self, text: bytes) -> bool:
+        """Whether there is any in it."""
+        return any(pattern.search(text) for pattern in self._patterns)
+
+    def hits(self, text: bytes) -> Iterator[tuple[int, bytes]]:
+        """Where, and what: the first word of each line, and then the first fragment of each."""
+        for pattern in self._patterns:
+            at = 0
+            while at >= 0 and (match := pattern.search(text, at)) is not None:
+                yield match.start(), match[0]
+                at = text.find(b"\n", match.start())
+
+
+_RE2_BYTES = 32 << 20
+"""What RE2 may take for its states. With its usual 8 MiB text of many words makes it give up and crawl."""
+
+
+def _words(pattern: bytes) -> re.Pattern[bytes]:
+    """RE2 where it is installed: text that never repeats is searched forty times as fast."""
+    try:
+        import re2
+    except ImportError:
+        return re.compile(pattern)
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # of bytes
+    options.max_mem = _RE2_BYTES
+    options.log_errors = False
+    found: re.Pattern[bytes] = re2.compile(pattern, options=options)
+    return found
+
+
+def finder(words: Iterable[str], fragments: Sequence[bytes] = ()) -> Finder:
+    """What finds all words in folded text, as a tree of their beginnings, and `fragments`."""
     folded_words = {one for word in words for one in folded(word) if one}
     kept = [word for word in folded_words if not _holds_another(word, folded_words)]
     tree: dict[int, Any] = {}
@@ -143,9 +183,9 @@ def finder(words: Iterable[str], fragments: Sequence[bytes] = ()) -> re.Pattern[
         for code in word:
             node = node.setdefault(code, {})
         node[-1] = {}
-    # Each alternative begins with a letter of its own: then the engine skips all others without a try.
+    # Each alternative begins with a letter of its own: then `re` skips all others without a try.
     parts = [re.escape(bytes([code])) + _tree_pattern(below) for code, below in sorted(tree.items())]
-    return re.compile(b"|".join((*parts, *fragments)) or b"(?!)")
+    return Finder(b"|".join(parts), fragments)
 
 
 def _holds_another(word: bytes, words: set[bytes]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tui.triage.catalog import Catalog, Entry
 from tui.triage.lines import Row
-from tui.triage.needles import finder, required
+from tui.triage.needles import Finder, finder, required
 from tui.triage.predicates import Ask, parse
 from tui.triage.readers import READERS, Reader
 from tui.triage.schema import Kind, Rule
@@ -55,7 +55,7 @@ class Rules:
 
     catalog: Catalog
     ready: tuple[Ready, ...]
-    finder: re.Pattern[bytes]
+    finder: Finder
 
     def reading(self, kind: Kind) -> Iterator[Ready]:
         """Rules that read this kind of text."""

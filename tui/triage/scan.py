@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tui.model.text import Charset, safe
 from tui.triage.lines import LIMIT, Row, row
-from tui.triage.needles import DROPPED, FOLDED
+from tui.triage.needles import DROPPED, FOLDED, Finder
 
 BLOCK = 1 << 20
 """Bytes that are folded at once; also the longest line that is not cut."""
@@ -66,7 +65,7 @@ class Digest:
     before: int = 0
 
 
-def scan(blocks: Iterable[bytes], finder: re.Pattern[bytes]) -> Digest:
+def scan(blocks: Iterable[bytes], finder: Finder) -> Digest:
     """Read a log.
 
     Args:
@@ -92,7 +91,7 @@ class _Piece:
 class Scanner:
     """The pass itself, for those who read a log bit by bit."""
 
-    def __init__(self, finder: re.Pattern[bytes]) -> None:
+    def __init__(self, finder: Finder) -> None:
         self._finder = finder
         self._held = bytearray()
         self._harmless: set[bytes] = set()
@@ -156,11 +155,8 @@ class Scanner:
         joined = b"\n".join(shapes)
         ends = list(itertools.accumulate(len(shape) + 1 for shape in shapes))
         told: dict[bytes, str] = {}
-        at = 0
-        while (match := self._finder.search(joined, at)) is not None:
-            place = bisect.bisect_right(ends, match.start())
-            told[shapes[place]] = match[0].decode("latin-1")
-            at = ends[place]  # one word is enough: on to the next line
+        for at, word in self._finder.hits(joined):
+            told.setdefault(shapes[bisect.bisect_right(ends, at)], word.decode("latin-1"))
         if len(self._telling) + len(told) > SHAPES:
             self._telling.clear()
         self._telling.update(told)
