@@ -64,8 +64,8 @@ def test_no_clash_between_views_that_never_meet() -> None:
 
 def test_of_two_overrides_the_later_yields_and_a_chain_settles() -> None:
     log, probe = BY_ID["log"].keys[0], BY_ID["probe"].keys[0]
-    result = read(f'log = "x"\nprobe = "x"\nsort = "{probe}"\n')
-    assert result.overrides == {"log": ("x",)}, log
+    result = read(f'log = "f9"\nprobe = "f9"\nsort = "{probe}"\n')
+    assert result.overrides == {"log": ("f9",)}, log
     assert starts(result) == ["keymap.toml:2:", "keymap.toml:3:"]
 
 
