@@ -111,9 +111,7 @@ def platform_of(instance: Instance, verb: Verb, where: Paths) -> Platform:
     return Platform(instance, verb, facts, facts.action(verb) if facts else None)
 
 
-def control_of(
-    platform: Platform, where: Paths, reach: Reach | None = None
-) -> ControlPlane | NoControlPlane:
+def control_of(platform: Platform, where: Paths, reach: Reach | None = None) -> ControlPlane | NoControlPlane:
     """Who can be asked about a machine; where nobody can, the operator looks.
 
     Args:

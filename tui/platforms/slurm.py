@@ -287,9 +287,7 @@ def listed(text: str) -> Listing:
     return Listing(tuple(machines.values()), complete=True, account=said.account)
 
 
-def plane(
-    instance: Instance, where: Paths, reach: Reach | None = None
-) -> Slurm | str:
+def plane(instance: Instance, where: Paths, reach: Reach | None = None) -> Slurm | str:
     """The cluster of a job; in words why nothing can be asked about this box.
 
     Args:
