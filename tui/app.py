@@ -29,28 +29,25 @@ from textual.screen import ModalScreen, Screen
 
 from tui.actions import BY_ID, Action, Level
 from tui.fleet.themes import PLAIN, ThemeSpec
+from tui.lending import Lending
 from tui.model.failure import Exit, Failure
 from tui.model.text import SafeText, safe
 from tui.screens.first import FirstScreen
 from tui.screens.keys import keys_of, shown
 from tui.screens.theme_css import defaults, log_colours, theme_id, to_textual
 from tui.sparing import sparing
+from tui.toasts import Toasts
 from tui.widgets.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-
     from tui.fleet.store import Store
     from tui.model.command import Command
-    from tui.model.event import Notice
     from tui.model.snapshot import FleetSnapshot
     from tui.screens.everywhere import Everywhere
     from tui.screens.host import AddBox
 
 AGES_S = 2.0
 """How often ages are judged again while nothing arrives; only words that change are painted."""
-TOASTS = 3
-"""Messages that come together and are shown one by one; more are counted, and listed in their view."""
 LEAVE_S = 0.3
 """What tasks get to end in when the operator leaves."""
 TELL_S = 2.0
@@ -110,6 +107,8 @@ class RgtApp(App[int]):
     ) -> None:
         self._themes = dict(themes or {PLAIN.name: PLAIN})
         super().__init__()
+        self._lending = Lending(self, self._leave)
+        self._toasts = Toasts(self, lambda: self._way_to("messages"))
         self._given_store = store
         self.read_only = read_only
         self.glyphs = glyphs
@@ -130,11 +129,6 @@ class RgtApp(App[int]):
         self._jobs: list[asyncio.Task[None]] = []
         self._touched: set[str] = set()
         self._frame_due = False
-        self._away = False
-        self._signalled = False
-        self._guests: list[Process] = []
-        self._known_notices: tuple[Notice, ...] = ()
-        self._pile: tuple[Notice, ...] = ()  # what the toasts in sight say
         self.animation_level = "none"
         self.set_class(glyphs.name == "ascii", "-ascii")
         self._edition = 0
@@ -191,32 +185,13 @@ class RgtApp(App[int]):
         return taken
 
     def say(self, text: str, level: str = "info") -> None:
-        """Show one sentence for a few seconds, once. Levels: ``info``, ``attention``, ``danger``.
-
-        Words of no weight give way to the next ones: a pile of them hides what they are about.
-        """
-        if level == "info":
-            self._hush(but=safe(text))
-        self._toast(text, level)
+        """Show one sentence for a few seconds. Levels: ``info``, ``attention``, ``danger``."""
+        self._toasts.say(text, level)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
         """Show another view. What was said of the one before is read by now, and would cover this one."""
-        self._hush()
+        self._toasts.hush()
         return super().push_screen(*args, **kwargs)
-
-    def _hush(self, but: str = "") -> None:
-        """Take words of no weight out of sight."""
-        light = [n for n in self._notifications if n.severity == "information" and n.message != but]
-        for toast in light:
-            self._unnotify(toast, refresh=False)
-        if light:
-            self._refresh_notifications()
-
-    def _toast(self, text: str, level: str) -> None:
-        if any(shown.message == safe(text) and not shown.has_expired for shown in self._notifications):
-            return
-        severity = {"attention": "warning", "danger": "error"}.get(level, "information")
-        self.notify(safe(text), severity=severity, markup=False)  # type: ignore[arg-type]
 
     def copy_text(self, text: str) -> SafeText:
         """Copy, and tell in one sentence which way it went."""
@@ -322,12 +297,10 @@ class RgtApp(App[int]):
             loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
-        if not self._away:
+        if not self._lending.away:
             self._leave()
         elif number != signal.SIGINT:  # that one was meant for the program that has the terminal
-            self._signalled = True
-            for guest in self._guests:
-                guest.terminate()
+            self._lending.end()
 
     def _leave(self) -> None:
         self.exit(int(Exit.INTERRUPTED), return_code=int(Exit.INTERRUPTED))
@@ -349,35 +322,11 @@ class RgtApp(App[int]):
 
     def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
         self._touched |= runs
-        self._tell(self._unseen(snapshot.notices))
+        self._toasts.tell(snapshot.notices)
         self._request_frame()
 
-    def _tell(self, fresh: tuple[Notice, ...]) -> None:
-        """A toast for each, as long as they are few; more than that would bury the screen."""
-        if all(toast.has_expired for toast in self._notifications):
-            self._pile = ()
-        self._pile += fresh
-        if len(self._pile) <= TOASTS:
-            for notice in fresh:
-                self._toast(notice.text, notice.level)
-        elif fresh:
-            self.clear_notifications()
-            levels = [notice.level for notice in self._pile]
-            worst = next((level for level in ("danger", "attention") if level in levels), "info")
-            first = self._pile[levels.index(worst)]
-            keys = keys_of(BY_ID["messages"], self.key_overrides)
-            how = shown(keys[0]) if keys else ":messages"
-            self.say(f"{len(self._pile)} messages; {how} lists them. {first.text}", worst)
-
-    def _unseen(self, notices: tuple[Notice, ...]) -> tuple[Notice, ...]:
-        """The notices that were not shown yet; the store keeps only the newest ones."""
-        last = self._known_notices[-1] if self._known_notices else None
-        self._known_notices = notices
-        places = [place for place, notice in enumerate(notices) if notice is last]
-        return notices[places[-1] + 1 :] if places else notices
-
     def _request_frame(self) -> None:
-        if not self._frame_due and not self._away:
+        if not self._frame_due and not self._lending.away:
             self._frame_due = True
             self.post_message(Frame())
 
@@ -470,8 +419,12 @@ class RgtApp(App[int]):
 
     def action_interrupted(self) -> None:
         """ctrl+c: too easily pressed out of habit to leave by."""
-        keys = keys_of(BY_ID["quit"], self.key_overrides)
-        self.say(f"{shown(keys[0]) if keys else ':quit'} leaves rgt; your runs go on.")
+        self.say(f"{self._way_to('quit')} leaves rgt; your runs go on.")
+
+    def _way_to(self, action: str) -> str:
+        """Its key, or what is typed where it has none."""
+        keys = keys_of(BY_ID[action], self.key_overrides)
+        return shown(keys[0]) if keys else f":{action}"
 
     async def action_back(self) -> None:
         """One view back; the first view stays."""
@@ -488,7 +441,7 @@ class RgtApp(App[int]):
     async def _shell(self, box: str, argv: list[str]) -> None:
         from tui import terminal
 
-        code = await self._lend(argv, f"rgt: a shell on {box}; leave it to come back.")
+        code = await self._lent(argv, f"rgt: a shell on {box}; leave it to come back.")
         if code is not None:
             self.say(f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention")
 
@@ -503,22 +456,10 @@ class RgtApp(App[int]):
         self._spawn(self._verb(words), action.id)
 
     async def _verb(self, words: list[str]) -> None:
-        await self._lend([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
+        await self._lent([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
 
-    async def _lend(self, argv: list[str], banner: str, *, stay: bool = False) -> int | None:
-        """Lend the terminal to a program and take it back; its exit status, None where rgt itself must go."""
-        from tui import terminal
-
-        self._away = True
-        try:
-            with self.batch_update(), self.suspend():
-                code = await terminal.hand_over(argv, banner, self._guests.append, stay=stay)
-        finally:
-            self._away = False
-            self._guests.clear()
-        if self._signalled:
-            self._leave()
-            return None
+    async def _lent(self, argv: list[str], banner: str, *, stay: bool = False) -> int | None:
+        code = await self._lending.lend(argv, banner, stay=stay)
         self._request_frame()
         return code
 
