@@ -119,6 +119,16 @@ def _everywhere(view: View, *, inodes: bool) -> bool:
     return any(fs.avail_bytes == 0 and fs.size_bytes and not fs.read_only for fs in systems)
 
 
+_NEARLY_PCT = 90.0
+
+
+def _short_of_inodes(view: View) -> bool:
+    """Whether the newest probe saw inodes run short and no bytes: it is older than the write that failed."""
+    systems = (view.telemetry.filesystems.value if view.telemetry else None) or ()
+    scarce = any((fs.inode_use_pct or 0) >= _NEARLY_PCT for fs in systems if (fs.inodes or 0) > 1000)
+    return scarce and not any((fs.use_pct or 0) >= _NEARLY_PCT for fs in systems if not fs.read_only)
+
+
 def _no_space(view: View) -> Iterator[tuple[int, str | None]]:
     """Rows in which a write on a disk found no room, with the path where it is told."""
     for index, one in enumerate(view.rows):
@@ -135,9 +145,8 @@ def _no_space(view: View) -> Iterator[tuple[int, str | None]]:
 def disk_full(view: View, cls: str) -> Iterator[Hit]:
     """ENOSPC that is not proven to be about inodes, and tables without a byte left."""
     inodes, space = _everywhere(view, inodes=True), _everywhere(view, inodes=False)
-    for index, path in _no_space(view):
-        if inodes and not space:
-            continue
+    about_inodes = not space and (inodes or _short_of_inodes(view))
+    for index, path in () if about_inodes else _no_space(view):
         facts: dict[str, Fact] = {"resource": "bytes" if space else "unknown"}
         rank = None if _ERRNO.search(view.rows[index].text) else 74
         confidence = 0.95 if space else 0.85
@@ -152,9 +161,11 @@ def disk_full(view: View, cls: str) -> Iterator[Hit]:
 
 def inodes_full(view: View, cls: str) -> Iterator[Hit]:
     """ENOSPC while a table shows no inode left, and such tables."""
-    if _everywhere(view, inodes=True) and not _everywhere(view, inodes=False):
+    none_left = _everywhere(view, inodes=True)
+    if (none_left or _short_of_inodes(view)) and not _everywhere(view, inodes=False):
         for index, path in _no_space(view):
-            yield Hit(index, facts={"resource": "inodes"} | ({"path": path} if path else {}), confidence=0.95)
+            facts: dict[str, Fact] = {"resource": "inodes", **({"path": path} if path else {})}
+            yield Hit(index, facts=facts, confidence=0.95 if none_left else 0.85)
     for one in full(view):
         if one.inodes and view.kind == "disk":
             yield Hit(one.at, facts={"resource": "inodes", "mount": one.mount}, confidence=0.95)
