@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,11 @@ os.environ["RGT_NO_ACCOUNTS"] = "1"
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
     os.unsetenv(name)
+
+# nohup and a shell's `&` make what they start ignore signals, and so would every program that a test starts.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 TOGETHER = ("slurm",)
 """Rooms whose tests share what is dear to start: one process does all of such a room."""

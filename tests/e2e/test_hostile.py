@@ -92,7 +92,6 @@ def test_a_follower_that_is_ended_leaves_nothing_behind(
         stderr=subprocess.PIPE,
         text=True,
         env={**home.environment, "TMPDIR": str(tmp_path)},
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests themselves may run under nohup
     )
     assert follower.stdout is not None
     follower.stdout.readline()
