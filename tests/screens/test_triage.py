@@ -82,7 +82,7 @@ async def test_verdict_evidence_and_next_step_are_in_sight_without_a_key(size: t
     async with opened(size) as (app, screen, _):
         text = said(app)
         assert "Inodes are running out on /root/autodl-fs" in " ".join(text.split())
-        assert "running: pid 4121 is alive" in text
+        assert "running: pid 4121 alive" in text
         assert "control plane" in text
         assert "192,410 of 200,000" in text
         assert "log 18" in text
