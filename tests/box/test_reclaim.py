@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import need
+from tests.real import absent, need
 from tests.rig.tmpfs import tmpfs
 from tui.box.local import LocalTransport
 from tui.box.reclaim import REMOVE, remove, still_there
@@ -218,7 +218,7 @@ async def test_nothing_mounted_below_is_ever_entered(box: InShell, disk: Path, k
     source = ["--bind", str(kept)] if kind == "bind" else ["-t", "tmpfs", "tmpfs"]
     made = subprocess.run([mount["mount"], *source, str(target / "deep")], capture_output=True, timeout=10)
     if made.returncode:
-        pytest.skip("nothing can be mounted here")
+        absent("nothing can be mounted here")
     try:
         answer = await remove(box, safe(str(target)), identity(target))
         assert answer.removal.state == "skipped"
@@ -246,7 +246,7 @@ async def test_the_copied_command_does_not_go_into_a_bind_mount_either(disk: Pat
     (command,) = (str(one.command) for one in made.reclaim if one.path == str(target))
     bound = subprocess.run([mount["mount"], "--bind", str(kept), str(target / "deep")], timeout=10)
     if bound.returncode:
-        pytest.skip("nothing can be mounted here")
+        absent("nothing can be mounted here")
     try:
         subprocess.run(["/bin/sh", "-c", command], timeout=10, check=False)
         assert (kept / "best.pt").exists()

@@ -97,3 +97,11 @@ def test_what_came_free_is_observed_and_may_be_less_than_nothing() -> None:
     assert view.gained == (-10, 2)
     assert (before.pct("bytes"), after.pct("inodes"), before.pct("quota")) == (50.0, None, None)
     assert (view.count("removed"), view.count("failed")) == (1, 0)
+
+
+def test_a_sum_with_an_unknown_part_is_unknown_and_not_smaller() -> None:
+    plan = plan_of(replace(LADDER, reclaim=(HUB, replace(PIP, bytes=None))))
+    assert (plan.bytes, plan.frees, plan.pct_after, plan.shortfall) == (None, None, None, None)
+    assert plan.files == 150
+    left = plan_of(replace(LADDER, reclaim=(HUB, replace(PIP, bytes=None))), {"/data/hub"})
+    assert (left.bytes, left.expand_by) == (6 * GB, None)

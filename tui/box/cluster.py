@@ -97,7 +97,8 @@ class Cluster:
         finally:
             await asyncio.shield(end(process))
         took = time.monotonic() - began
-        return Completed(process.returncode or 0, out[:limit], err[:STDERR_KEPT], took, len(out) > limit)
+        status = -1 if process.returncode is None else process.returncode  # not known is no success
+        return Completed(status, out[:limit], err[:STDERR_KEPT], took, len(out) > limit)
 
     async def certain(self) -> None:
         """See that it is said which cluster is meant: the current context is whatever any terminal used last.

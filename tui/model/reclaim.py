@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,22 +48,23 @@ class ReclaimPlan:
         return 2 if all(one.returns for one in self.entries) else 3
 
     @property
-    def bytes(self) -> int:
-        return sum(one.bytes or 0 for one in self.entries)
+    def bytes(self) -> int | None:
+        return _total(one.bytes for one in self.entries)
 
     @property
-    def files(self) -> int:
-        return sum(one.files or 0 for one in self.entries)
+    def files(self) -> int | None:
+        return _total(one.files for one in self.entries)
 
     @property
-    def frees(self) -> int:
-        """Of the resource that runs out."""
+    def frees(self) -> int | None:
+        """Of the resource that runs out; None when an entry's share is not known."""
         return self.files if self.resource == "inodes" else self.bytes
 
     @property
     def shortfall(self) -> int | None:
         """What remains to be found after it; 0 when it is enough, None when that is not known."""
-        return None if self.to_free is None else max(0, self.to_free - self.frees)
+        frees = self.frees
+        return None if self.to_free is None or frees is None else max(0, self.to_free - frees)
 
     @property
     def pct_now(self) -> float | None:
@@ -72,7 +73,8 @@ class ReclaimPlan:
     @property
     def pct_after(self) -> float | None:
         """Where it leaves the mount, computed; what came of it is read afterwards."""
-        return None if self.used is None else _pct(max(0, self.used - self.frees), self.limit)
+        frees = self.frees
+        return None if self.used is None or frees is None else _pct(max(0, self.used - frees), self.limit)
 
     @property
     def digest(self) -> str:
@@ -123,6 +125,12 @@ def plan_of(ladder: Ladder, paths: Collection[str] | None = None) -> ReclaimPlan
     )  # fmt: skip
 
 
+def _total(amounts: Iterable[int | None]) -> int | None:
+    """The sum; None where a part of it is not known."""
+    known = list(amounts)
+    return None if None in known else sum(one for one in known if one is not None)
+
+
 def _expand(ladder: Ladder, entries: tuple[Reclaimable, ...]) -> int | None:
     """How much the mount must grow where only these go; the ladder tells it for its whole list."""
     left = [one for one in ladder.reclaim if one not in entries]
@@ -130,8 +138,8 @@ def _expand(ladder: Ladder, entries: tuple[Reclaimable, ...]) -> int | None:
         return ladder.expand_by
     if ladder.expand_by == 0:  # by how much it was enough is not told
         return None
-    stays = sum((one.files if ladder.resource == "inodes" else one.bytes) or 0 for one in left)
-    return ladder.expand_by + round(stays * 100 / ladder.target_pct)
+    stays = _total(one.files if ladder.resource == "inodes" else one.bytes for one in left)
+    return None if stays is None else ladder.expand_by + round(stays * 100 / ladder.target_pct)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ def plan_lines(plan: ReclaimPlan) -> Iterator[str]:
         yield f"  {one.path}"
         yield f"    {size(one.bytes)} in {files} files, {'comes back' if one.returns else 'for ever'}"
         yield f"    {one.kind}: {one.why}"
-    yield f"in all {len(plan.entries)} places, {size(plan.bytes)} in {plan.files:,} files"
+    files = "?" if plan.files is None else f"{plan.files:,}"
+    yield f"in all {len(plan.entries)} places, {size(plan.bytes)} in {files} files"
     yield from (computed(plan), LEVELS[plan.level], conclusion(plan))
     yield from (f"not read: {text}" for text in plan.unread)
 

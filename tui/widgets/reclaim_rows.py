@@ -37,7 +37,8 @@ def reclaim_entries(plan: ReclaimPlan, view: ReclaimView | None, width: int, gly
 
 def _head(plan: ReclaimPlan, view: ReclaimView | None, width: int) -> Iterator[Line]:
     many = "1 place" if len(plan.entries) == 1 else f"{len(plan.entries)} places"
-    total = f"{many}, {plan.files:,} files, {size(plan.bytes)} on {plan.mount}"
+    files = "?" if plan.files is None else f"{plan.files:,}"
+    total = f"{many}, {files} files, {size(plan.bytes)} on {plan.mount}"
     yield from _wrapped(total, width, "strong")
     if view is not None and view.said:
         yield from _wrapped(view.said, width, "strong" if view.over else "attention")

@@ -35,6 +35,7 @@ SILENCE_S = 60.0
 """No byte of it for this long, and it is given up."""
 STEP = 64 << 20
 """It is told how far it came after so many bytes."""
+_FIGURE = 64  # bytes of a line that only tells how many more come
 _PROGRESS = 128 << 10
 """Of the end, which tells how far the run is."""
 
@@ -197,16 +198,19 @@ async def _log_whole(
         while block := await _next(channel):
             if size is None:
                 head, newline, block = (head + block).partition(b"\n")
-                if not newline:
+                if not newline and len(head) < _FIGURE:
                     continue
-                size = int(head) if head.strip().isdigit() else 0
+                if not head.strip().isdigit():
+                    return None, b""
+                size = int(head)
             reader.feed(block)
             end = (end + block)[-_PROGRESS:]
             before, got = got, got + len(block)
             if got // STEP > before // STEP:
                 told(f"read {got:,} of {size:,} bytes of the log")
     except TimeoutError:
-        told(f"the log stopped coming after {got:,} of {size or 0:,} bytes; nothing of it is used")
+        of = "" if size is None else f" of {size:,}"
+        told(f"the log stopped coming after {got:,}{of} bytes; nothing of it is used")
         return None, b""
     finally:
         await channel.close()
