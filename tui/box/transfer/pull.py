@@ -1,41 +1,33 @@
 """Fetches a list of files and believes none of it before its hash agrees.
 
-Large files come as one stream each, small ones together as a tar stream. The event loop only moves blocks;
-hashing, writing and syncing happen in threads, a few megabytes behind the network at most.
+Large files come as one stream each, small ones together as a tar stream (`SmallFiles`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 from tui.box.transfer.disk import disk_failure, need_room
+from tui.box.transfer.flow import Flow
 from tui.box.transfer.line import Dial, Line, Patience, streams_for
-from tui.box.transfer.lots import Lot, lots
-from tui.box.transfer.meter import Meter, OnProgress, StallWatch, Throttle
+from tui.box.transfer.lots import lots
+from tui.box.transfer.meter import Meter, OnProgress
 from tui.box.transfer.part import CHUNK, HashDiffers, PartFile
-from tui.box.transfer.tarstream import TarRefused
+from tui.box.transfer.small_files import SmallFiles
 from tui.box.transfer.wanted import SMALL, Problem, Pulled, Wanted, proper_name
 from tui.box.transport import Channel, LinkLost, Script
 from tui.model.text import safe
 
-T = TypeVar("T")
-
 _BLOCK = (
     262_144  # dd's: one read and one write of this size; the last bytes before an offset are skipped here
 )
-_READ = 1 << 20
-_BATCH = 4 << 20
 _LOTS_AT_ONCE = 2
 _TICK_S = 0.125
-_SOON_S = 0.1
 
 # dd, not `tail -c | head -c`: one process, and GNU head moves 8 KiB at a time.
 _STREAM = """\
@@ -45,19 +37,6 @@ exec dd if="./$2" bs=262144 skip="$3"
 """
 
 _IS_THERE = 'CDPATH= cd -- "$1" && [ -e "./$2" ]'
-
-# -h: the bytes behind a link, as the hash was taken of. Names come NUL-terminated and start with "./", so
-# that none is an option. Without GNU tar, xargs may start tar several times: archives in a row.
-_TAR = """\
-export LC_ALL=C COPYFILE_DISABLE=1
-unset TAR_OPTIONS
-CDPATH= cd -- "$1" || exit 3
-case $(tar --version 2>/dev/null) in
-*GNU*) head -c "$2" |
-tar --null --no-recursion --no-unquote -h --hard-dereference --format=gnu -b 128 -cf - -T - ;;
-*) head -c "$2" | xargs -0 tar -chf - ;;
-esac
-"""
 
 
 async def pull(
@@ -121,11 +100,10 @@ class _Pull:
     ) -> None:
         self._line = Line(dial, patience, cap)
         self._root, self._files, self._into, self._parts = root, files, into, parts
-        self._patience, self._chunk, self._small = patience, chunk, small
+        self._chunk, self._small = chunk, small
         self._meter = Meter(sum(wanted.size for wanted in files), len(files))
-        self._throttle = Throttle(cap)
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(5, thread_name_prefix="pull")
+        self._flow = Flow(self._meter, cap, patience.stall_s)
+        self._lots = SmallFiles(self._line, self._flow, self._meter, root, into, parts, self._have)
         self._writers = ThreadPoolExecutor(3, thread_name_prefix="write")
         self._arrived: list[Wanted] = []
         self._problems: list[Problem] = []
@@ -133,16 +111,16 @@ class _Pull:
     async def run(self, on_progress: OnProgress) -> Pulled:
         ticking = asyncio.ensure_future(self._tick(on_progress))
         try:
-            missing = await self._thread(self._prepare)
+            missing = await self._flow.thread(self._prepare)
             if missing:
                 await self._fetch_all(missing)
         except OSError as error:
             raise disk_failure(error, self._into) from None
         finally:
-            self._stop.set()
+            self._flow.stop.set()
             ticking.cancel()
             await asyncio.shield(self._line.close())
-            await asyncio.to_thread(self._pool.shutdown)
+            await self._flow.close()
             await asyncio.to_thread(self._writers.shutdown)
             on_progress(self._meter.snapshot())
         return Pulled(
@@ -197,7 +175,8 @@ class _Pull:
 
     async def _work(self, small: deque[list[Wanted]], large: deque[Wanted]) -> None:
         while small:
-            await self._lot(small.popleft())
+            for wanted in await self._lots.fetch(small.popleft()):
+                await self._file(wanted)
         while large:
             await self._file(large.popleft())
 
@@ -209,14 +188,14 @@ class _Pull:
         try:
             for _ in range(2):  # a second time from the start, in case it was this computer that went wrong
                 self._meter.note, self._meter.path = "hashing what was kept", wanted.path
-                kept = await self._thread(part.resume, self._meter.keep)
+                kept = await self._flow.thread(part.resume, self._meter.keep)
                 problem = await self._fill(wanted, part) or await self._commit(wanted, part)
                 if problem is None:
                     self._have(wanted)
                     return
                 self._meter.keep(-kept)
                 self._meter.forget(part.offset - kept)
-                await self._thread(part.discard)
+                await self._flow.thread(part.discard)
                 if problem.code != "hash-differs":
                     break
             if problem is not None:
@@ -226,7 +205,7 @@ class _Pull:
 
     async def _commit(self, wanted: Wanted, part: PartFile) -> Problem | None:
         try:
-            await self._thread(part.commit)
+            await self._flow.thread(part.commit)
         except HashDiffers:
             return Problem(
                 wanted.path, "hash-differs", "the bytes that came are not the bytes that were hashed"
@@ -273,7 +252,7 @@ class _Pull:
                 counted = part.offset
 
         try:
-            await self._flow(channel, put, count, lambda: over)
+            await self._flow.move(channel, put, count, lambda: over)
             return await self._end_of(channel, wanted, part.offset, over)
         except (LinkLost, TimeoutError):
             await self._line.lost(transport)
@@ -298,143 +277,15 @@ class _Pull:
         reason = next((line for line in said.splitlines() if b"dd: " in line), b"it can't be read")
         return Problem(wanted.path, "source-unreadable", safe(reason.rpartition(b": ")[2], 200))
 
-    # --- many small files ---------------------------------------------------------------------------------
-
-    async def _lot(self, files: list[Wanted]) -> None:
-        """One tar stream; what it does not bring rightly is fetched file by file, which tells why."""
-        alone: list[Wanted] = []
-        while files:
-            lot = Lot(files, self._into, self._parts)
-            try:
-                await self._tar(lot)
-                files = []
-                alone += lot.left
-            except (LinkLost, TimeoutError):
-                files = lot.left
-                self._meter.note = "connecting again"
-            except TarRefused:
-                files = []
-                alone += lot.left
-            finally:
-                await self._thread(lot.settle)
-                for wanted in lot.done:
-                    self._have(wanted)
-            alone += lot.refused
-        for wanted in alone:
-            await self._file(wanted)
-
-    async def _tar(self, lot: Lot) -> None:
-        names = b"".join(b"./" + os.fsencode(wanted.path) + b"\0" for wanted in lot.left)
-        script = Script(_TAR, (self._root, str(len(names))), why=f"fetch {len(lot.left)} small files")
-        transport, channel = await self._line.open(script)
-        counted = 0
-
-        def count() -> None:
-            nonlocal counted
-            if lot.bytes_done > counted:
-                self._meter.arrived(lot.bytes_done - counted, lot.last)
-                self._line.moved()
-                counted = lot.bytes_done
-
-        asking = asyncio.ensure_future(channel.write(names))
-        try:
-            await self._flow(channel, lot.feed, count, lambda: False)
-            await asking
-        except (LinkLost, TimeoutError):
-            await self._line.lost(transport)
-            raise
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-            count()
-            await channel.close()
-
-    # --- shared -------------------------------------------------------------------------------------------
-
-    async def _flow(
-        self,
-        channel: Channel,
-        put: Callable[[list[bytes]], None],
-        count: Callable[[], None],
-        enough: Callable[[], bool],
-    ) -> None:
-        """Move a stream into `put`, which runs in a thread while the next bytes come. Raises LinkLost.
-
-        Args:
-            count: called in the event loop after every `put`, to count what became of the bytes.
-            enough: asked after every `put`; the stream is left when it says so.
-        """
-        watch = StallWatch(self._patience.stall_s)
-        batch: list[bytes] = []
-        held = 0
-        sent = time.monotonic()
-        pending: asyncio.Future[None] | None = None
-        try:
-            while block := await _read(channel, watch):
-                watch.moved(len(block))
-                self._meter.heard()
-                began = time.monotonic()
-                await self._throttle.passed(len(block))
-                batch.append(block)
-                held += len(block)
-                idle = pending is None or pending.done()
-                if held >= _BATCH or (idle and (held >= _READ or began - sent > _SOON_S)):
-                    if pending is not None:
-                        await asyncio.shield(pending)
-                        count()
-                        if enough():
-                            return
-                    pending, batch, held, sent = self._submit(put, batch), [], 0, began
-                watch.pause(time.monotonic() - began)
-        finally:
-            if pending is not None:
-                await self._settled(pending)
-            if batch and (pending is None or pending.exception() is None):
-                await self._thread(put, batch)
-            count()
-        if pending is not None:
-            pending.result()
-
-    def _submit(self, put: Callable[[list[bytes]], None], batch: list[bytes]) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().run_in_executor(self._pool, put, batch)
-
-    async def _settled(self, future: asyncio.Future[T]) -> None:
-        """Wait for a thread even while being cancelled: it holds files that are closed next."""
-        try:
-            await asyncio.wait({future})
-        except asyncio.CancelledError:
-            self._stop.set()
-            await asyncio.wait({future})
-            if not future.cancelled():
-                future.exception()
-            raise
-
-    async def _thread(self, work: Callable[..., T], *args: object) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
-        await self._settled(future)
-        return future.result()
-
     def _part(self, wanted: Wanted) -> PartFile:
         final = self._into / wanted.local
         return PartFile(
-            final, self._parts, wanted.size, wanted.sha256, self._stop, self._chunk, self._writers
+            final, self._parts, wanted.size, wanted.sha256, self._flow.stop, self._chunk, self._writers
         )
 
     def _have(self, wanted: Wanted) -> None:
         self._arrived.append(wanted)
         self._meter.files += 1
-
-
-class Stalled(LinkLost):
-    """Too few bytes for too long: as good as lost, and handled alike."""
-
-
-async def _read(channel: Channel, watch: StallWatch) -> bytes:
-    try:
-        async with asyncio.timeout(max(0.01, watch.left)):
-            return await channel.read(_READ)
-    except TimeoutError:
-        raise Stalled("Nothing arrived for a while, and the link did not say that it was lost.") from None
 
 
 def _folders(files: Sequence[Wanted]) -> set[str]:
