@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -36,11 +36,11 @@ async def dial(instance: Instance) -> LocalBox:
 class Desk:
     """A run whose copy was made, and its record."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, files: Mapping[str, bytes] = FILES) -> None:
         self.where = Paths(tmp_path / "config", tmp_path / "state")
-        self.where.config.mkdir()
+        self.where.config.mkdir(parents=True)
         self.where.fleet_file.write_text('[instances.vault]\nplatform = "local"\n')
-        self.rig = Rig(tmp_path, FILES, here)
+        self.rig = Rig(tmp_path, files, here)
         self.tmp = tmp_path
 
     async def pulled(self, kind: str) -> CopyReport:
@@ -75,6 +75,37 @@ async def test_the_newest_two_come_here_whole_and_are_gone_afterwards(tmp_path: 
     await drop(copy)
     assert copy.files[0].here.exists() == (kind == "path")
     assert not any((desk.where.state / "carried").glob("*"))
+
+
+INDEX = b'{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}'
+SHARDED = {
+    f"out/checkpoint-{step}/{name}": f"{step}{name}".encode() * 9
+    for step in (10, 20)
+    for name in (
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "global_step20/mp_rank_00_model_states.pt",
+        "trainer_state.json",
+    )
+} | {f"out/checkpoint-{step}/model.safetensors.index.json": INDEX for step in (10, 20)}
+
+
+@pytest.mark.parametrize("kind", ["path", "box"])
+async def test_a_folder_of_shards_comes_whole_and_a_missing_shard_is_noticed(
+    tmp_path: Path, kind: str
+) -> None:
+    desk = Desk(tmp_path / "whole", SHARDED)
+    await desk.pulled(kind)
+    copy = durable_copy(RUN, "out/checkpoint-*", desk.where)
+    await bring_here(copy, desk.where, dial)
+    assert {one.path: one.here.read_bytes() for one in copy.files} == SHARDED
+    await drop(copy)
+
+    cut = {path: body for path, body in SHARDED.items() if "00002-of-" not in path}
+    desk = Desk(tmp_path / "cut", cut)
+    await desk.pulled(kind)
+    with pytest.raises(Failure, match="lacks model-00002-of-00002"):
+        await bring_here(durable_copy(RUN, "out/checkpoint-*", desk.where), desk.where, dial)
 
 
 @pytest.mark.parametrize("kind", ["path", "box"])

@@ -6,20 +6,15 @@ Each file arrives in pieces beside its name, is hashed there, and gets the name 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui.box.transport import LinkLost, Script, Transport
-from tui.model.failure import Exit, Failure
-from tui.model.globs import matching
+from tui.model.failure import Failure
 from tui.model.text import SafeText, amount, safe
 
 PIECE = 8 << 20
-KEEP = 2
-"""How many of the newest go over: the newest may be one that does not load."""
 _TRIES = 6
 
 # $1 the run's folder, $2 path below it, $3 where the piece begins. The piece comes in; how much is there goes
@@ -76,68 +71,6 @@ class Carried:
     bytes: int
     sha256: str
     origin: str = ""
-
-
-def newest(folder: Path, pattern: str, keep: int = KEEP) -> tuple[Carried, ...]:
-    """The newest checkpoints of a durable copy, hashed.
-
-    The order is that of the last number in their names, where every name has one, else that of their times,
-    which a copy need not have kept.
-
-    Args:
-        folder: the copy: of the run's folder, or of the folder its checkpoints are in.
-        pattern: glob of the checkpoints below the run's folder.
-
-    Raises:
-        Failure: there is none, or one cannot be read.
-    """
-    found = [path for path in folder.glob(pattern) if path.is_file()]
-    if not found:
-        found = [path for path in folder.glob(pattern.rpartition("/")[2]) if path.is_file()]
-    times = {path.relative_to(folder).as_posix(): path.stat().st_mtime for path in found}
-    chosen = newest_of(times, pattern, safe(str(folder), 200), keep)
-    return tuple(_carried(folder / path, name) for path, name in chosen)
-
-
-def newest_of(
-    times: Mapping[str, float], pattern: str, title: str, keep: int = KEEP
-) -> list[tuple[str, str]]:
-    """The newest checkpoints of a listing, ordered as by `newest`, each with its path below the run's folder.
-
-    Args:
-        times: by path in the copy, which is of the run's folder, of the checkpoints' own, or of one above.
-        title: of the copy, safe to show.
-
-    Raises:
-        Failure: there is none.
-    """
-    names = _named(pattern, times)
-    if not names:
-        raise Failure(
-            f"No file in {title} is a checkpoint as the job has them, {safe(pattern, 100)}.",
-            means="It would begin at step 0; nothing was started.",
-            do="Give the folder of the durable copy with --from, or --from-scratch.",
-            exit=Exit.USAGE,
-            code="no-checkpoint",
-        )
-    return [(path, names[path]) for path in _in_order({path: times[path] for path in names})[:keep]]
-
-
-def _named(pattern: str, paths: Iterable[str]) -> dict[str, str]:
-    """The checkpoints among the files of a copy, with their paths below the run's folder."""
-    below, _, last = pattern.removeprefix("./").rpartition("/")
-    files = [path for path in paths if matching(last, [path.rpartition("/")[2]])]
-    deep = "**" in pattern
-    depth = pattern.removeprefix("./").count("/")
-    exact = [one for one in matching(pattern, files) if deep or one.count("/") == depth]
-    if exact:
-        return {path: path for path in exact}
-    if own := [path for path in files if "/" not in path]:
-        return {path: f"{below}/{path}" for path in own}
-    above = {path: path.split("/")[-depth - 1 :] for path in files if not deep}
-    inside = {path: "/".join(end) for path, end in above.items() if matching(pattern, ["/".join(end)])}
-    folders = {path.removesuffix(end) for path, end in inside.items()}
-    return inside if len(folders) == 1 else {}  # of several runs nobody knows which one is meant
 
 
 async def carry(
@@ -198,19 +131,3 @@ def _refused(one: Carried, why: str) -> Failure:
         do="Look at the run's folder there; the same command goes on.",
         code="carry-refused",
     )
-
-
-def _carried(path: Path, name: str) -> Carried:
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Carried(name, path, path.stat().st_size, digest)
-    except OSError as error:
-        raise Failure(f"{safe(str(path), 200)} cannot be read ({error.strerror}).") from None
-
-
-def _in_order(times: Mapping[str, float]) -> list[str]:
-    numbers = {path: re.findall(r"\d+", path.rpartition("/")[2]) for path in times}
-    if all(numbers.values()):
-        return sorted(times, key=lambda path: (int(numbers[path][-1]), path), reverse=True)
-    return sorted(times, key=lambda path: times[path], reverse=True)

@@ -203,9 +203,9 @@ def _copy(args: argparse.Namespace, page: Page, where: Paths) -> DurableCopy | N
 
 
 def _files(args: argparse.Namespace, page: Page) -> tuple[Carried, ...]:
-    from tui.runs.carry import newest
+    from tui.workers.carried_back import copy_in
 
-    return () if args.from_scratch else newest(Path(args.copy).expanduser(), _pattern(page))
+    return () if args.from_scratch else copy_in(Path(args.copy).expanduser(), _pattern(page))
 
 
 def _pattern(page: Page) -> str:
