@@ -18,18 +18,15 @@ from typing import Literal
 from tui.box.transport import LinkLost, Script, SessionsExhausted, Transport
 from tui.checkpoints.pickle_globals import NUMPY_SCALARS
 from tui.model.failure import Failure
-from tui.model.globs import matching
-from tui.model.job import Job
 from tui.model.text import SafeText, safe
 from tui.runs.book import Page
+from tui.runs.export import IDENTITIES, choose, figures_missing, read_json
 from tui.runs.truth import Truth
 
 Kind = Literal["sealed", "sealed-before", "quarantined"]
 
 _LOADABLE = (".pt", ".pth", ".ckpt", ".bin")
-_UNFINISHED = (".tmp", ".part", ".partial", ".incomplete")
 _JSON_CAP = 1 << 20
-IDENTITIES = "run.json"
 _LOAD_S = 900.0
 
 # $1 the run's folder. NUL-ended ``size path`` of every regular file but rgt's own.
@@ -157,40 +154,6 @@ async def _named(
     return Closed("sealed", sealed, len(chosen) + 1, (), notes)
 
 
-def choose(job: Job, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[SafeText, ...]]:
-    """Which files of a run belong into its export, and what is wrong with them by name alone.
-
-    What the ``[custody]`` table declares is taken as it is; without one: artifacts, log and checkpoints.
-    """
-    table = job.custody
-    needed: list[str] = []
-    wanted: list[str] = []
-    if table is not None and (table.artifacts or table.optional):
-        needed = [glob for globs in table.artifacts.values() for glob in globs]
-        wanted = [glob for globs in table.optional.values() for glob in globs]
-    else:
-        needed = [stage.artifact for stage in job.chain() if stage.artifact]
-        needed += [job.checkpoints] if job.checkpoints else []
-        wanted = [job.log]
-    needed = [glob for glob in needed if glob != IDENTITIES]  # made below, by the close-out itself
-    chosen: dict[str, None] = {}
-    reasons: list[SafeText] = []
-    for glob in needed:
-        found = matching(glob, paths)
-        chosen |= dict.fromkeys(found)
-        if not found:
-            reasons.append(safe(f"Nothing matches {glob}, which must be there.", 300))
-    for glob in wanted:
-        chosen |= dict.fromkeys(matching(glob, paths))
-    kept = [path for path in chosen if path.rpartition("/")[2] != "latest.pth"]
-    reasons += [
-        safe(f"{path} is not finished: its name says so.", 300) for path in kept if path.endswith(_UNFINISHED)
-    ]
-    if not kept:
-        reasons.append(safe("The run left nothing that belongs into an export."))
-    return tuple(kept), tuple(reasons)
-
-
 def identities(page: Page, truth: Truth) -> dict[str, object]:
     """What `run.json` says: identities and bindings, and no result."""
     return {
@@ -228,14 +191,21 @@ async def _judged(
     """What is wrong with the copies themselves, and what could not be looked at."""
     bad: list[SafeText] = []
     large: list[SafeText] = []
+    held: dict[str, object] = {}
     for path in chosen:
         if path.endswith(".json"):
             script = Script(_SHOW, (copy, str(_JSON_CAP), path), why="is it JSON?")
             text = (await transport.run(script, timeout=60, limit=_JSON_CAP + 1)).stdout
             if len(text) >= _JSON_CAP:
                 large.append(safe(f"{path} is larger than {_JSON_CAP >> 20} MiB: not looked at whole.", 300))
-            elif not _is_json(text):
+                continue
+            try:
+                held[path] = read_json(text)
+            except ValueError:
                 bad.append(safe(f"{path} is no JSON.", 300))
+    bad += figures_missing(
+        page.job, held, [one for one in chosen if one.endswith(".json") and one not in held]
+    )
     loadable = [path for path in chosen if path.endswith(_LOADABLE)]
     wrong, notes = await _loaded(transport, copy, page.python, loadable)
     others = [path for path in chosen if path.endswith((".safetensors", ".npz"))]
@@ -317,14 +287,6 @@ def _must_be_over(page: Page, truth: Truth) -> None:
         do=f"Wait for it: rgt status {page.box}.",
         code="run-not-over",
     )
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _answer(line: bytes) -> dict[str, object] | None:
