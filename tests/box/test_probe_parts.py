@@ -21,7 +21,7 @@ from tui.box.probe.memo import Memo
 from tui.box.probe.plan import ProbeRequest, make_plan
 from tui.box.probe.script import Entry, configure, source
 from tui.box.probe.system import Identity, Moment, clock_offset, linux_identity, read_cpu, read_memory
-from tui.box.probe.watched import find_arguments, life_of, matches, read_checkpoints
+from tui.box.probe.watched import find_arguments, life_of, matches, read_checkpoints, read_end
 from tui.model.run import RunSpec
 from tui.model.telemetry import GpuProcess, Telemetry
 from tui.model.text import SafeText
@@ -437,6 +437,21 @@ def test_json_of_a_box() -> None:
     assert json.dumps(record)
     assert "gpu 0 Fake util 12% mem 100/1000 MiB temp 40 °C power n/a" in telemetry_plain(telemetry)
     assert "disk / 400.0 KiB/1000.0 KiB 40% inodes n/a" in telemetry_plain(telemetry)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("reason finished\nstatus 0\nsignal \n", "finished"),
+        ("reason failed\nstatus 1\nsignal \n", "failed, status 1"),
+        ("reason stopped\nstatus 143\nsignal TERM\n", "stopped, status 143, SIGTERM"),
+        ("reason \x1b]0;title\x07odd\n", "odd"),
+        ("status 0\n", None),
+        ("", None),
+    ],
+)
+def test_the_recorded_end_in_words(text: str, words: str | None) -> None:
+    assert read_end(Message("r.e", "0", text.encode())) == words
 
 
 def test_checkpoints_of_one_second_come_in_the_order_of_their_numbers() -> None:

@@ -323,6 +323,39 @@ async def test_a_process_is_named_by_pid_start_and_boot(shell: str) -> None:
     assert truth(later, "alive").alive is False
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_the_recorded_end_comes_with_the_look_that_finds_the_process_gone(
+    shell: str, tmp_path: Path
+) -> None:
+    """Else a run that is done would be called dead until the run's files are looked at again."""
+    attempts = tmp_path / ODD / ".rgt" / "attempts"
+    for number in ("1", "2"):
+        (attempts / number).mkdir(parents=True)
+    (attempts / "1" / "end").write_text("reason failed\nstatus 1\nsignal \n")
+    (tmp_path / ODD / "logs").mkdir()
+    child = subprocess.Popen([need("sleep")["sleep"], "60"])
+    runs = (
+        RunSpec("launched", "b", log=str(tmp_path / ODD / "logs" / "train.log"), pid=child.pid),
+        RunSpec("adopted", "b", log=str(tmp_path / "other" / "train.log"), pid=child.pid),
+        RunSpec("at-home", "b", log="train.log", pid=child.pid),
+    )
+    try:
+        async with probing(ShellTransport(shell)) as probe:
+            begun = await probe.tick(ProbeRequest(runs), gpus=False)
+            (attempts / "2" / "end").write_text("reason finished\nstatus 0\nsignal \n")
+            child.terminate()
+            child.wait(5)
+            over = await probe.tick(ProbeRequest(runs), gpus=False, filesystems=False)
+            still = await probe.tick(ProbeRequest(runs), gpus=False, filesystems=False)
+    finally:
+        child.kill()
+        child.wait(5)
+    assert [(run.alive, run.end) for run in begun.runs] == [(True, None)] * 3
+    assert [(run.alive, run.end) for run in over.runs] == [(False, "finished"), (False, None), (False, None)]
+    assert truth(over, "launched").finished
+    assert (over.tick, still.tick) == (3, 4)  # asked once more, and then no more
+
+
 @pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash"])
 async def test_finds_a_run_that_nobody_told_of(shell: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(

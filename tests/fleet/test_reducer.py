@@ -128,6 +128,24 @@ def test_run_state_follows_the_evidence(
     assert snapshot.runs[0].state is state
 
 
+@pytest.mark.parametrize(
+    ("alive", "end", "finished", "state", "why"),
+    [
+        (False, "finished", False, RunState.FINISHED, "by its own record"),
+        (None, "finished", False, RunState.FINISHED, "by its own record"),
+        (True, "finished", False, RunState.RUNNING, "alive"),
+        (False, "failed, status 1", True, RunState.DEAD, "failed, status 1"),
+    ],
+)
+def test_what_a_launched_run_recorded_of_its_end_counts_before_its_log(
+    alive: bool | None, end: str, finished: bool, state: RunState, why: str
+) -> None:
+    seen = replace(truth(alive, log_at=T0), end=SafeText(end))
+    snapshot = fold(FLEET, live(), ProgressRead("run-1", Progress(finished=finished)), probe(truth=seen))
+    assert snapshot.runs[0].state is state
+    assert why in snapshot.runs[0].why
+
+
 def test_a_stopped_process_is_alive_and_makes_no_progress() -> None:
     stopped = ProcessInfo(412, 99, "T", SafeText("python train.py"))
     snapshot = fold(FLEET, live(), probe(truth=replace(truth(True, log_at=T0), process=stopped)))

@@ -15,13 +15,15 @@ from tui.triage.outcome import outcome
 from tui.triage.scan import scan
 
 
-def _probe(alive: bool | None, *, util: float = 90.0, log_age: float = 5.0, boot: str = "a") -> Telemetry:
+def _probe(
+    alive: bool | None, *, util: float = 90.0, log_age: float = 5.0, boot: str = "a", end: str | None = None
+) -> Telemetry:
     log = LogFile(SafeText("/w/train.log"), 1, 10, 1000.0 - log_age)
     return Telemetry(
         1000.0,
         host=known(Host(SafeText("Linux"), boot_id=SafeText(boot), clock_offset_s=0.0)),
         gpus=known((Gpu(0, SafeText("A100"), util_pct=util),)),
-        runs=(RunTruth("r", alive, log=known(log)),),
+        runs=(RunTruth("r", alive, log=known(log), end=SafeText(end) if end else None),),
     )
 
 
@@ -37,6 +39,9 @@ def _probe(alive: bool | None, *, util: float = 90.0, log_age: float = 5.0, boot
         (Known(run="r"), _probe(False), True, "finished"),
         (Known(run="r", boot_id="b"), _probe(None), False, "dead"),
         (Known(run="r", rc=0), _probe(False), False, "finished"),
+        (Known(run="r"), _probe(False, end="finished"), False, "finished"),
+        (Known(run="r"), _probe(False, end="failed, status 1"), True, "dead"),
+        (Known(run="r"), _probe(True, end="failed, status 1"), False, "running"),
         (Known(session_alive=False), None, False, "dead"),
         (Known(rc=137), None, False, "dead"),
         (Known(), None, True, "finished"),

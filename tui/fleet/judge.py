@@ -87,8 +87,7 @@ def judge_run(
         return RunState.UNKNOWN, SafeText(f"no box named {run.spec.box} in the fleet file")
     truth = run.truth
     if box.ended is not None:
-        finished = run.progress is not None and run.progress.finished
-        state = RunState.FINISHED if finished else RunState.UNKNOWN
+        state = RunState.FINISHED if run.finished else RunState.UNKNOWN
         return state, SafeText(f"its box was destroyed {_ago(now - box.ended.at)}")
     if box.link.state is not LinkState.LIVE:
         return _without_link(run, box, now)
@@ -158,8 +157,12 @@ def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, 
         if silent is not None and silent > STALLED_AFTER_S:
             return RunState.STALLED, SafeText(f"pid {pid} alive, no log line for {long(silent)}")
         return RunState.RUNNING, SafeText(f"pid {pid} alive")
+    if truth.alive is not True and truth.finished:
+        return RunState.FINISHED, SafeText("every stage is done and its artifact is there, by its own record")
     if truth.alive is False:
         reason = truth.gone_reason or SafeText(f"pid {run.spec.pid} is gone")
+        if truth.end is not None:
+            return RunState.DEAD, SafeText(f"it recorded its end: {truth.end}; {reason}")
         if finished:
             return RunState.FINISHED, SafeText(f"the log shows a regular end; {reason}")
         return RunState.DEAD, SafeText(f"{reason}; the log shows no regular end")

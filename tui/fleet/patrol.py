@@ -64,7 +64,7 @@ def words(now: tuple[Tick, ...]) -> dict[str, str]:
 
 def _run(box: BoxView, run: RunView, now: float) -> Tick:
     word = run.state.value
-    if run.progress is not None and run.progress.finished:
+    if run.finished:
         word = "finished"
     reached = progress_words(run.progress, time_left(run, now))
     line = f"{run.name} on {box.name}: {word}, {reached}. {run.why}".rstrip()

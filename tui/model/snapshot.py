@@ -117,6 +117,13 @@ class RunView:
     def name(self) -> str:
         return self.spec.name
 
+    @property
+    def finished(self) -> bool:
+        """Whether a regular end is seen: in what its wrapper recorded, which counts first, or in its log."""
+        if self.truth is not None and self.truth.end is not None:
+            return self.truth.finished
+        return self.progress is not None and self.progress.finished
+
 
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:

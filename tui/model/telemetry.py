@@ -171,6 +171,9 @@ class LogFile:
     modified_at: float  # box clock
 
 
+FINISHED = "finished"
+
+
 @dataclass(frozen=True, slots=True)
 class RunTruth:
     """What the box says about one watched run.
@@ -179,6 +182,8 @@ class RunTruth:
         alive: True when the exact process (pid, start time, boot) is there and not a zombie, False when it
             is proven gone, None when the run names no process or /proc could not be read.
         gone_reason: why `alive` is False, such as "pid 412 now belongs to another process".
+        end: what the wrapper of a launched run wrote down at the end of its newest attempt: ``finished`` once
+            every stage's artifact is there, else such as ``failed, status 1``; None where nothing is written.
     """
 
     run: str
@@ -189,6 +194,12 @@ class RunTruth:
     log: Reading[LogFile] = Reading()
     checkpoints: Reading[tuple[CheckpointFile, ...]] = Reading()  # newest first, at most 20
     checkpoint_count: int | None = None
+    end: SafeText | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether its wrapper recorded that all of it is done."""
+        return self.end == FINISHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ def outcome(known: Known, telemetry: Telemetry | None, *, ended_well: bool, has_
     truth = _truth(known, telemetry)
     alive = truth.alive if truth and truth.alive is not None else known.alive
     session = truth.session_alive if truth and truth.session_alive is not None else known.session_alive
+    ended_well = ended_well if truth is None or truth.end is None else truth.finished
     if _rebooted(known, telemetry):
         return "finished" if ended_well else "dead"
     if alive is None and session is False:

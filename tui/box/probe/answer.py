@@ -77,9 +77,8 @@ def read_answer(
     nearby: tuple[Task, ...] = ()
     if "p" in flags or "c" in flags:
         telemetry, nearby = _with_processes(telemetry, flags, identity, memo, moment, batch)
-    return Looked(
-        replace(telemetry, runs=_truths(plan, flags, identity, memo, moment, batch, telemetry)), nearby
-    )
+    runs = _truths(plan, flags, identity, memo, moment, batch, telemetry)
+    return Looked(replace(telemetry, runs=runs), nearby)
 
 
 def _plain(
@@ -197,6 +196,12 @@ def _truths(
             life = life_of(run, stats, identity, memo.commands, uptime)
         truths.append(truth_of(run, life, session_alive(run, telemetry.sessions), files))
     return tuple(truths)
+
+
+def newly_gone(before: Telemetry | None, now: Telemetry) -> bool:
+    """Whether a run's process has gone since the look before: what it left in its files is not read yet."""
+    known = {run.run: run.alive for run in before.runs} if before else {}
+    return any(run.alive is False and known.get(run.run, False) is not False for run in now.runs)
 
 
 def with_nearby(looked: Looked, batch: Batch, taken_at: float) -> Looked:

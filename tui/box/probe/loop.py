@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tui.box.probe import darwin
-from tui.box.probe.answer import Looked, read_answer, with_nearby
+from tui.box.probe.answer import Looked, newly_gone, read_answer, with_nearby
 from tui.box.probe.frame import Answer, Batch, Frames, Garbled, batch
 from tui.box.probe.memo import Memo
 from tui.box.probe.plan import Plan, ProbeRequest, make_plan, nearby_entries
@@ -132,6 +132,9 @@ class Probe:
                 looked = await self._look(line, request, wanted)
                 if candidates and looked.nearby:
                     looked = await self._look_nearby(line, looked)
+                if not filesystems and newly_gone(self._last, looked.telemetry):
+                    self._last = looked.telemetry
+                    looked = await self._look(line, request, "r")  # its end is told with its files, not later
             except Failure:
                 self._let_go(line)
                 raise

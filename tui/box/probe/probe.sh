@@ -93,9 +93,27 @@ fit() {
   done
 }
 
+# end_of NAME LOG: what rgt's wrapper wrote at the end of the newest attempt; the run's folder holds its log.
+end_of() {
+  d=$2; n=3
+  while [ $n -gt 0 ]; do
+    case $d in */*) d=${d%/*} ;; *) d=. ;; esac
+    if [ -d "$d/.rgt/attempts" ]; then break; fi
+    case $d in '' | .) return ;; esac
+    n=$((n - 1))
+  done
+  [ $n -gt 0 ] || return
+  n=1; while [ $n -lt 1000 ] && [ -d "$d/.rgt/attempts/$((n + 1))" ]; do n=$((n + 1)); done
+  d=$d/.rgt/attempts/$n/end; o=
+  if [ -f "$d" ] && [ -r "$d" ]; then
+    while IFS= read -r v; do [ $((${#o} + ${#v})) -gt 1000 ] || o=$o$v$nl; done <"$d"
+  fi
+  put "$1" 0 "$o"
+}
+
 # files KEY NAME LOG PATTERN BASE: a run's log and its newest checkpoints. With a BASE, PATTERN is find's.
 files() {
-  [ -z "$3" ] || say "$1.l" stat_log "$3"
+  [ -z "$3" ] || { say "$1.l" stat_log "$3"; end_of "$1.e" "$3"; }
   case $4,$5 in
     ,*) return ;;
     *,)

@@ -15,7 +15,7 @@ from tui.box.probe.origin import reason, source
 from tui.box.probe.system import Identity
 from tui.model.reading import Reading, known, unknown
 from tui.model.run import RunSpec
-from tui.model.telemetry import CheckpointFile, LogFile, ProcessInfo, RunTruth, Session
+from tui.model.telemetry import FINISHED, CheckpointFile, LogFile, ProcessInfo, RunTruth, Session
 from tui.model.text import SafeText, safe
 
 MOST = 20
@@ -35,11 +35,12 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A run's log and checkpoints as the box last told."""
+    """A run's log and checkpoints, and its recorded end, as the box last told."""
 
     log: Reading[LogFile] = Reading()
     checkpoints: Reading[tuple[CheckpointFile, ...]] = Reading()
     count: int | None = None
+    end: SafeText | None = None
 
 
 def pid_lines(text: str) -> dict[int, str]:
@@ -124,6 +125,10 @@ def files_of(spec: RunSpec, key: str, batch: Batch, taken_at: float, earlier: Fi
     log, found = batch.messages.get(f"{key}.l"), batch.messages.get(f"{key}.c")
     late = key in batch.late
     files = earlier
+    if (told := batch.messages.get(f"{key}.e")) is not None:
+        files = replace(files, end=read_end(told))
+    elif log is not None:
+        files = replace(files, end=None)
     if log is not None:
         files = replace(files, log=read_log(spec.log or "", log, taken_at))
     elif late and spec.log:
@@ -155,6 +160,19 @@ def read_log(path: str, message: Message, taken_at: float) -> Reading[LogFile]:
         said = text.strip().rpartition(": ")[2]
         return unknown(reason(f"{said or 'stat gave no answer'}: {path}"), origin)
     return known(LogFile(safe(path), int(match[1]), int(match[2]), float(match[3])), origin)
+
+
+def read_end(message: Message) -> SafeText | None:
+    """The wrapper's record of the end, in a few words; None where it wrote none."""
+    told = dict(line.partition(" ")[::2] for line in decode(message.text).split("\n"))
+    words = told.get("reason", "").strip()
+    if words == FINISHED or not words:
+        return safe(words) or None
+    if told.get("status", "").strip():
+        words += f", status {told['status'].strip()}"
+    if signal := told.get("signal", "").strip():
+        words += f", SIG{signal.removeprefix('SIG')}"
+    return safe(words, 120)
 
 
 def read_checkpoints(
@@ -243,4 +261,5 @@ def truth_of(spec: RunSpec, life: Life, alive: bool | None, files: Files) -> Run
         log=files.log,
         checkpoints=files.checkpoints,
         checkpoint_count=files.count,
+        end=files.end,
     )
