@@ -153,6 +153,25 @@ async def test_a_job_is_chosen_by_enter_and_a_broken_one_is_not() -> None:
         assert any("name is missing" in line for line in said(app))
 
 
+@pytest.mark.parametrize(
+    ("view", "says"),
+    [
+        (LaunchView(working=True), "Still looking for job files"),
+        (None, "Still looking for job files"),
+        (at.CHECKING, "It looks at ablate-02: wait, or b goes back"),
+        (at.STOPPED, "r looks again, b goes back"),
+        (at.PLANNED, "Enter starts nothing; L on the last line does"),
+        (at.STARTING, "It is being started: wait."),
+        (at.CUT, "Nothing is to be chosen here: r looks again, b goes back"),
+    ],
+)
+async def test_enter_says_why_it_does_nothing(view: LaunchView | None, says: str) -> None:
+    async with launching(view, (60, 15)) as (app, pilot):
+        await pilot.press("enter")
+        assert sent(app) == []
+        assert any(says in line for line in said(app)), said(app)
+
+
 async def test_a_path_is_typed_and_earlier_ones_come_back() -> None:
     async with launching(at.CHOOSING, (60, 15)) as (app, pilot):
         await pilot.press("G", "enter")
@@ -181,12 +200,13 @@ async def test_the_box_where_one_looked_is_proposed_and_not_chosen() -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_only_the_key_on_the_start_line_starts_a_run(size: tuple[int, int]) -> None:
     async with launching(at.PLANNED, size) as (app, pilot):
+        await pilot.press("G")
+        assert "pushes the code and starts" in flat(app)
+        await pilot.press("g")
         for key in ("L", "enter", "j", "L", "enter", "tab", "L", "enter", "tab"):
             await pilot.press(key)
         assert sent(app) == []
-        await pilot.press("G")
-        assert "pushes the code and starts" in flat(app)
-        await pilot.press("enter", "space")
+        await pilot.press("G", "enter", "space")
         assert sent(app) == []
         await pilot.press("tab", "L")  # the cursor stays on the line, the keys go elsewhere
         assert sent(app) == []

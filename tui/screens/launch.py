@@ -282,14 +282,27 @@ class LaunchScreen(View):
             self._open_run(view)
         elif self.stage != view.stage:
             self.query_one(LaunchSteps).select(view.stage)
-        elif choice is None or view.working:
-            return
+        elif choice is None or view.working or view.stage in ("preflight", "plan", "answer"):
+            self.host.say(self._nothing_to_choose(view, choice))
         elif view.stage == "job":
             self._choose_job(choice)
-        elif view.stage == "box":
+        else:
             self.host.send(ChooseBox(choice.key))
-        elif choice.key == rows.START:
-            self.host.say(f"Enter starts nothing; {self.key_of('start')} on this line does.")
+
+    def _nothing_to_choose(self, view: LaunchView, choice: rows.Choice | None) -> str:
+        """Why Enter does nothing now, and what does."""
+        if view.stage == "job" and view.jobs is None:
+            return "Still looking for job files; choose one when they are listed."
+        if view.working:
+            doing = {"preflight": f"It looks at {view.box}", "answer": "It is being started"}
+            wait = "wait" if view.stage == "answer" else f"wait, or {self.key_of('go_back')} goes back"
+            return f"{doing.get(view.stage, 'It is at work')}: {wait}."
+        if view.stage == "plan":
+            here = choice is not None and choice.key == rows.START
+            line = "this" if here else "the last"
+            return f"Enter starts nothing; {self.key_of('start')} on {line} line does."
+        again = f"{self.key_of('redo')} looks again, " if self._can_check else ""
+        return f"Nothing is to be chosen here: {again}{self.key_of('go_back')} goes back."
 
     def _choose_job(self, choice: rows.Choice) -> None:
         file = next((one for one in self.view.jobs or () if one.path == choice.key), None)
