@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -89,13 +91,14 @@ def until(slurm: Slurm, folder: object, monkeypatch: pytest.MonkeyPatch, *states
     return truth
 
 
-def test_a_run_is_a_job_and_goes_on_where_it_was_after_a_requeue(
+def test_job_requeue_a_run_goes_on_where_it_was_under_its_id_and_keeps_its_log(
     slurm: Slurm,
     where: Paths,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """JOB-REQUEUE: the scheduler starts it again; a site's default would empty its log without a word."""
     told = launched(capsys, job_file(tmp_path, 80, 0.2))
     assert (told["kind"], told["attempt"]) == ("first-step", 1)
     run = Path(str(told["folder"]))
@@ -120,10 +123,37 @@ def test_a_run_is_a_job_and_goes_on_where_it_was_after_a_requeue(
     # A shell that is ended in its nap may say so between the steps.
     lines = (run / "train.log").read_text().splitlines()
     steps = [int(line.split()[1].split("/")[0]) for line in lines if line.startswith("step ")]
-    assert steps[-1] == 80
-    assert len(steps) <= 81  # it went on where it was: at most the step that was under way came twice
+    assert (steps[0], steps[-1]) == (1, 80)
+    assert 80 <= len(steps) <= 81  # it went on where it was: at most the step that was under way came twice
     assert slurm.run("squeue", "-h", "-t", "PENDING,RUNNING", "-o", "%A") == ""
     assert len(list((run / ".rgt" / "attempts").iterdir())) == 2
+
+
+def test_job_forgotten_what_the_run_wrote_counts_and_without_a_word_it_is_lost(
+    slurm: Slurm,
+    where: Paths,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """JOB-FORGOTTEN: Slurm knows nothing of a job that is over for a while; that is no end by itself."""
+    done = launched(capsys, job_file(tmp_path, 3, 0.1, name="ends"))["folder"]
+    killed = launched(capsys, job_file(tmp_path, 900, 0.1, name="killed"))["folder"]
+    truth = until(slurm, killed, monkeypatch, "running")
+    assert truth.child is not None
+    for pid in (int(truth.start["pid"]), truth.child[0]):
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 40
+    while "not known to the scheduler" not in (truth := truth_of(slurm, killed, monkeypatch)).why:
+        assert time.monotonic() < deadline, truth
+        time.sleep(0.5)
+    assert truth.state == "lost"
+    while (
+        truth_of(slurm, done, monkeypatch).job in slurm.run("squeue", "-h", "-t", "all", "-o", "%A").split()
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert truth_of(slurm, done, monkeypatch).state == "finished"
 
 
 def test_why_it_waits_is_the_answer_and_it_is_submitted_once(

@@ -128,7 +128,9 @@ async def test_a_suspended_job_takes_no_step_and_is_looked_for_again(slurm: Slur
     await (await hpc.enter(job)).close()
 
 
-async def test_ended_and_forgotten_are_two_things_and_neither_is_tried_again(slurm: Slurm, hpc: Hpc) -> None:
+async def test_job_forgotten_ended_and_forgotten_are_two_things_and_neither_is_tried_again(
+    slurm: Slurm, hpc: Hpc
+) -> None:
     job = slurm.submit("exit 3")
     slurm.until(job, "FAILED")
     over = await hpc.refused(job)
@@ -146,7 +148,7 @@ async def test_ended_and_forgotten_are_two_things_and_neither_is_tried_again(slu
     await box.close()
 
 
-async def test_a_silent_controller_says_nothing_of_the_job(slurm: Slurm, hpc: Hpc) -> None:
+async def test_ctld_dead_a_silent_controller_says_nothing_of_the_job(slurm: Slurm, hpc: Hpc) -> None:
     job = slurm.submit("sleep 300", "--gres=gpu:1")
     slurm.until(job, "RUNNING")
     slurm.stop_controller()
