@@ -142,7 +142,7 @@ def test_a_job_file_is_remembered(home: Path, tmp_path: Path, capsys: pytest.Cap
     ],
 )
 def test_the_folder_of_a_watched_run(log: str | None, checkpoints: str | None, folder: str | None) -> None:
-    assert errand._parent(RunSpec("r", "b", log=log, checkpoints=checkpoints)) == folder
+    assert errand.results_folder(RunSpec("r", "b", log=log, checkpoints=checkpoints)) == folder
 
 
 def test_the_sealed_export_of_a_run_that_was_closed_out() -> None:

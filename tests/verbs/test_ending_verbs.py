@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,6 @@ from tui.model.custody import (
     Roster,
 )
 
-NOW = moment(1_790_000_000.0)
 ROOT = Path(__file__).parents[2]
 
 
@@ -212,13 +212,15 @@ def walk_the_chain(where: Paths, sshd: Sshd, vault: Path) -> None:
     stored = records(where, "r1")
     digests = stored.need(DigestReport, "")
     shutil.copytree(sshd.home / "results", vault)
+    now = moment(time.time())
     copied = CopyReport(
         digests=digests.digest,
         destination=Place(kind="path", path=str(vault)),
         route="through this computer",
         files=digests.files,
         size=sum(one.size for one in digests.files),
-        finished_at=NOW,
+        bag=digests.files,
+        finished_at=now,
     )
     readback = ReadbackReport(
         copy_report=copied.digest,
@@ -226,15 +228,15 @@ def walk_the_chain(where: Paths, sshd: Sshd, vault: Path) -> None:
         independence="same-device",
         cold=True,
         files=digests.files,
-        finished_at=NOW,
+        finished_at=now,
     )
     findings = tuple(
         CheckpointFinding(path=one.path, verdict="ok")
         for one in stored.need(Roster, "").artifacts
         if one.role == "checkpoint"
     )
-    load = LoadReport(readback=readback.digest, checkpoints=findings, finished_at=NOW)
-    metrics = MetricReport(load=load.digest, metrics=(), finished_at=NOW)
+    load = LoadReport(readback=readback.digest, checkpoints=findings, finished_at=now)
+    metrics = MetricReport(load=load.digest, metrics=(), finished_at=now)
     for record in (copied, readback, load, metrics):
         stored.save(record)
 
@@ -323,6 +325,19 @@ def test_down_refuses_when_a_file_changed_since_the_proof(
     assert code == 1
     assert "newer.safetensors" in out
     assert reminders(where) == ()
+
+
+def test_down_asks_for_no_phrase_once_the_copy_is_not_what_was_read_back(
+    where: Paths, sshd: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk_the_chain(where, sshd, tmp_path / "vault")
+    (tmp_path / "vault" / "train.csv").unlink()
+    capsys.readouterr()
+    assert rgt("down", "r1", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["code"], one["detail"]) for one in told["refusals"]] == [
+        ("copy-changed", "train.csv is missing.")
+    ]
 
 
 def test_a_held_box_is_not_even_asked_about(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,6 +264,53 @@ async def test_what_changes_while_the_phrase_is_asked_for_stops_the_verb(made: t
         assert "3 files" in rig.step("roster").brief
 
 
+async def test_bytes_that_change_under_their_old_size_and_time_stop_the_verb(made: tuple[Path, Path]) -> None:
+    async with running(*made) as rig:
+        view = await proven(rig)
+        harmed = made[1] / "ckpt" / "best.safetensors"
+        times = harmed.stat()
+        harmed.write_bytes(safetensors((1.0, 2.0, 4.0)))
+        os.utime(harmed, ns=(times.st_atime_ns, times.st_mtime_ns))
+        view = await typed(rig, view)
+        assert view.ended == "refused"
+        assert [(one.code, one.path) for one in rig.step("outcome").refusals] == [
+            ("changed-since-proof", "ckpt/best.safetensors")
+        ]
+
+
+@pytest.mark.parametrize("harm", ["gone", "one file gone", "one more", "flipped", "written again"])
+async def test_what_befalls_the_copy_while_the_phrase_is_asked_for_stops_the_verb(
+    made: tuple[Path, Path], harm: str
+) -> None:
+    async with running(*made) as rig:
+        view = await proven(rig)
+        (bag,) = (rig.home / "vault").iterdir()
+        befall(bag, harm)
+        view = await typed(rig, view)
+        if harm == "written again":  # the same bytes: dated later, and hashed again
+            assert view.question == "word"
+            return
+        assert view.ended == "refused"
+        assert {one.code for one in rig.step("outcome").refusals} == {"copy-changed"}
+        view = await rig.do(RedoStep("box", "outcome"))
+        assert rig.step("readback").state in ("refused", "failed")
+
+
+def befall(bag: Path, harm: str) -> None:
+    victim = bag / "data" / "ckpt" / "best.safetensors"
+    raw = bytearray(victim.read_bytes())
+    if harm == "gone":
+        shutil.rmtree(bag)
+    elif harm == "one file gone":
+        victim.unlink()
+    elif harm == "one more":
+        (bag / "data" / "more").write_bytes(b"x")
+    else:
+        raw[-1] ^= harm == "flipped"
+        victim.chmod(0o600)
+        victim.write_bytes(raw)
+
+
 async def test_a_link_that_is_lost_for_a_while_costs_nothing(made: tuple[Path, Path]) -> None:
     box = Counted()
     async with running(*made, dialled=box) as rig:
@@ -472,6 +520,20 @@ async def test_a_busy_box_is_stopped_only_over_a_reason(made: tuple[Path, Path],
     finally:
         busy.kill()
         busy.wait()
+
+
+async def test_a_box_that_is_written_to_is_stopped_only_over_a_reason(
+    made: tuple[Path, Path], plane: FakePlane
+) -> None:
+    on_autodl(made[0])
+    with (made[1] / "ckpt" / "half.bin").open("wb"):
+        async with running(*made) as rig:
+            await rig.do(STOP)
+            view = await rig.do(GivePhrase("box", "stop box", ""))
+            (why,) = rig.step("outcome").refusals
+            assert (view.ended, why.code) == ("refused", "box-busy")
+            assert why.path.endswith("ckpt/half.bin")
+            assert plane.sent == []
 
 
 async def test_a_stop_by_hand_never_ends_this_computer(made: tuple[Path, Path]) -> None:

@@ -296,6 +296,18 @@ _READBACK = {
         "Not even the largest file fits where the copy is read back.",
         "Make room there, or read it back on another box with --on.",
     ),
+    "copy-changed": _refusal(
+        "The durable copy is not what was read back any more.",
+        "Read it back again; where that is refused, copy the run again.",
+    ),
+    "copy-unseen": _refusal(
+        "The store of the copy could not be asked whether it is still there.",
+        "Make it reachable, or read the copy back again.",
+    ),
+    "readback-old": _refusal(
+        "The copy was read back long ago, and its store can't show that it is unchanged since.",
+        "Read it back again.",
+    ),
     "restored-in-turns": _gap(
         "There was no room for the whole copy: its files were read back one after another.", "Nothing to do."
     ),

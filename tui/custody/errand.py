@@ -97,7 +97,7 @@ async def folder_of(transport: Transport, errand: Errand, given: str | None) -> 
     """
     last = errand.records.newest(Roster)
     told = given or (errand.table.root if errand.table is not None else None)
-    guessed = [*_exports(errand.spec), last.root if last else None, _parent(errand.spec)]
+    guessed = [*_exports(errand.spec), last.root if last else None, results_folder(errand.spec)]
     known = [path for path in ([told] if told else guessed) if path]
     if not known:
         raise Failure(
@@ -119,7 +119,7 @@ def _exports(spec: RunSpec) -> list[str]:
     return []
 
 
-def _parent(spec: RunSpec) -> str | None:
+def results_folder(spec: RunSpec) -> str | None:
     """The folder of checkpoints and log; of the checkpoints alone where the common one is too high up."""
     checkpoints = _fixed_folder(spec.checkpoints) if spec.checkpoints else None
     log = posixpath.dirname(spec.log) if spec.log else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tui.custody.codes import refusal
 from tui.custody.order import Before
-from tui.model.custody import Artifact, Refusal, Roster, Writer
+from tui.model.custody import Artifact, DigestReport, Refusal, Roster, Writer
 from tui.model.failure import Failure
 from tui.model.telemetry import Telemetry
 
@@ -46,6 +46,19 @@ def changes(proven: Roster, now: Roster) -> Iterator[Refusal]:
     if _rebooted(proven, now):
         yield refusal("changed-since-proof", "The box was started anew since the roster was taken.")
     yield from _other(now.refusals)
+
+
+def changed_bytes(proven: DigestReport, now: DigestReport) -> Iterator[Refusal]:
+    """Artifacts that are not what was hashed, whatever their sizes and times say."""
+    was = {one.path: one.sha256 for one in proven.files}
+    is_now = {one.path: one.sha256 for one in now.files}
+    yield from now.refusals[:_SHOWN]
+    told = {one.path for one in now.refusals}
+    different = [path for path in was if was[path] != is_now.get(path) and path not in told]
+    for path in different[:_SHOWN]:
+        yield refusal("changed-since-proof", "Its bytes are not what was hashed.", path)
+    if len(different) > _SHOWN:
+        yield refusal("changed-since-proof", f"and {len(different) - _SHOWN} more files")
 
 
 def _other(refusals: Sequence[Refusal]) -> Iterator[Refusal]:

@@ -107,24 +107,26 @@ def same_digests(stored: DigestReport, now: DigestReport) -> bool:
     return not now.refusals and was == {(one.path, one.size, one.sha256) for one in now.files}
 
 
-def untouched(copied: CopyReport) -> bool:
+def untouched(copied: CopyReport, most: int | None = _HASHED_BYTES) -> bool:
     """Whether nobody can have written to a copy on a disk of this computer since it was finished.
 
     Any write to a file dates its inode, which no programme can set back; the few files dated later than the
     report's second are hashed again. Where another machine dates the files that proves nothing. It blocks.
+
+    Args:
+        most: bytes that are hashed again at most, beyond which the answer is no; None: however many.
     """
     place = copied.destination
     if not clock_is_ours(place):
         return False
     try:
-        return _as_sealed(
-            Path(place.path), {one.path: one for one in copied.bag}, seconds(copied.finished_at)
-        )
+        bag = {one.path: one for one in copied.bag}
+        return _as_sealed(Path(place.path), bag, seconds(copied.finished_at), most)
     except OSError:
         return False
 
 
-def _as_sealed(folder: Path, bag: Mapping[str, HashedFile], since: float) -> bool:
+def _as_sealed(folder: Path, bag: Mapping[str, HashedFile], since: float, most: int | None) -> bool:
     """Exactly these files, each dated before `since` or hashed again."""
     left, hashed, base = dict(bag), 0, os.fsencode(folder)
     for top, _, names in os.walk(base, onerror=_raise):
@@ -135,7 +137,7 @@ def _as_sealed(folder: Path, bag: Mapping[str, HashedFile], since: float) -> boo
                 return False
             if told.st_ctime >= since:
                 hashed += one.size
-                if hashed > _HASHED_BYTES or _sha256(path) != one.sha256:
+                if (most is not None and hashed > most) or _sha256(path) != one.sha256:
                     return False
     return not left
 

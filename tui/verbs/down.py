@@ -82,7 +82,7 @@ async def _down(args: argparse.Namespace, verb: Verb) -> int:
     if end.standing is not None:
         return await _end(args, end)
     chain = whole_chain(task)
-    proof = _proof(args, end, task, chain)
+    proof = await _proof(args, end, task, chain)
     approval = _approved(args, proof, chain) if proof else None
     if proof is None or approval is None:
         return Exit.ATTENTION
@@ -96,13 +96,15 @@ def _dialer(where: Paths) -> Dialer:
     return dialer(where, asker=TerminalAsker())
 
 
-def _proof(args: argparse.Namespace, end: End, task: Errand, chain: Chain) -> Proof | None:
-    """The proof from the stored chain; what stands against it is told."""
+async def _proof(args: argparse.Namespace, end: End, task: Errand, chain: Chain) -> Proof | None:
+    """The proof from the stored chain; what stands against it, or against the copy now, is told."""
     from tui.model.custody import Proof
     from tui.verbs.ending import refusal_lines
-    from tui.workers.end import prove
+    from tui.workers.end import copy_against, prove
 
     answer = prove(end, chain, task.folder)
+    if isinstance(answer, Proof):
+        answer = await copy_against(end, task, chain) or answer
     if isinstance(answer, Proof):
         return answer
     order = end.order

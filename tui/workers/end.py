@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tui.custody import hold
 from tui.custody.by_hand import Word, attest, begin
+from tui.custody.copy_look import look_at_copy
 from tui.custody.decisions import reasons, with_reasons
 from tui.custody.errand import Errand
 from tui.custody.journal import Journal, Standing, journal_path, peek, stand
 from tui.custody.machine import known_victim
 from tui.custody.order import Newer, Order
 from tui.custody.outcome import Ending, Pace
+from tui.custody.places import store_for
 from tui.custody.proof import Chain, make_proof
 from tui.custody.provider import Platform, control_of, money_of, pace_of
 from tui.custody.receipts import Ledger
 from tui.custody.records import Records
 from tui.custody.statement import copy_evidence
 from tui.custody.stored import missing, stored_chain, superseded
+from tui.custody.stores.place import bag_of
 from tui.fleet.paths import Paths
 from tui.model.custody import Approval, Outcome, Proof, Refusal
 from tui.model.failure import Failure
 from tui.platforms.control import NoControlPlane
 from tui.workers.box import Dial
 from tui.workers.box_look import BoxLook
+from tui.workers.steps import boxes_of
 
 _STEPS = {
     "roster": "rgt roster {}",
@@ -37,6 +42,9 @@ _STEPS = {
     "load": "rgt verify {}",
     "metrics": "rgt verify {}",
 }
+
+
+CopyLook = Callable[[], Awaitable[tuple[Refusal, ...]]]
 
 
 def _nothing_newer(_proof: Proof) -> tuple[Refusal, ...]:
@@ -49,6 +57,7 @@ class End:
 
     Attributes:
         newer: says whether a step of a proof's chain was made again since.
+        copy: looks whether the durable copy is what was read back; None where nothing is lost.
         pace: how patiently the truth is read; by default as befits the platform.
     """
 
@@ -57,6 +66,7 @@ class End:
     order: Order
     look: BoxLook
     newer: Newer = _nothing_newer
+    copy: CopyLook | None = None
     pace: Pace | None = None
     clock: Callable[[], float] = time.time
 
@@ -97,18 +107,27 @@ class End:
         """
         control = control_of(self.platform, self.where, self.look.dial)
         ledger = Ledger(self.where.receipts)
+        newer = await self._against_proof(told)
         with Journal.open(journal_path(self.where, self.order.victim), self.clock) as journal:
             if not isinstance(control, NoControlPlane):
                 ending = Ending(
-                    journal, ledger, control, self.look, self.newer,
+                    journal, ledger, control, self.look, newer,
                     clock=self.clock, told=told, pace=self.pace or pace_of(control),
                 )  # fmt: skip
                 return await ending.carry_out(self.order)
             command = self.in_box(control)
             in_box = partial(self.look.in_box, command) if command else None
             return await begin(
-                journal, ledger, control, self.order, self.look, self.newer, clock=self.clock, in_box=in_box
+                journal, ledger, control, self.order, self.look, newer, clock=self.clock, in_box=in_box
             )
+
+    async def _against_proof(self, told: Callable[[str], None]) -> Newer:
+        """What stands against a proof, the durable copy as it is at this moment included."""
+        if self.copy is None:
+            return self.newer
+        told("looking whether the copy is what was read back")
+        harmed = await self.copy()
+        return lambda proof: (*self.newer(proof), *harmed)
 
     def in_box(self, control: NoControlPlane) -> str | None:
         """The command on the box itself that ends it, where rgt sends it."""
@@ -200,4 +219,17 @@ def approved(end: End, task: Errand, chain: Chain, proof: Proof, approval: Appro
         approval=approval,
         evidence=(copy_evidence(chain.digests, chain.copied, chain.readback),),
     )
-    return replace(end, order=order, look=replace(end.look, errand=task, proven=chain.roster))
+    look = replace(end.look, errand=task, proven=chain.roster, hashed=chain.digests)
+    return replace(end, order=order, look=look, copy=partial(copy_against, end, task, chain))
+
+
+async def copy_against(end: End, task: Errand, chain: Chain) -> tuple[Refusal, ...]:
+    """What stands against the durable copy as it is now. Raises Failure: the fleet file can't be read."""
+    boxes = await asyncio.to_thread(boxes_of, task)
+    to, name = bag_of(chain.copied.destination)
+    return await look_at_copy(
+        chain.copied,
+        chain.readback,
+        lambda: store_for(to, name, end.look.dial, boxes),
+        end.clock(),
+    )

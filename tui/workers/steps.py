@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tui.box.transfer.meter import OnProgress
+from tui.box.transport import Transport
 from tui.custody.bag import bag_name
 from tui.custody.copy import copy_out
 from tui.custody.digest import HashProgress, digest_on_box
@@ -108,24 +109,35 @@ async def hash_on_box(
         Failure: no roster, another machine, or the link or this computer's disk failed.
     """
     roster = task.records.need(Roster, f"Take it first: rgt roster {task.spec.name}.")
-    journal = DigestJournal(task.folder / JOURNAL, binding(roster))
-    await asyncio.to_thread(journal.open)
-    transport = None
+    transport = await dial(task.instance)
     try:
-        transport = await dial(task.instance)
         same_machine(roster.victim, await victim_of(task.instance, transport))
-        report, manifest = await digest_on_box(
-            transport, roster, on_progress, lambda: moment(time.time()), journal=journal
-        )
+        report, manifest = await digests_now(task, transport, roster, on_progress)
     finally:
-        journal.close()
-        if transport is not None:
-            await transport.close()
+        await transport.close()
     if store:
         await asyncio.to_thread(write_file, task.folder / MANIFEST, manifest)
         await keep(task, report)
         await receipted(task, digest_receipt(roster, report, task.folder / MANIFEST))
     return report
+
+
+async def digests_now(
+    task: Errand, transport: Transport, roster: Roster, on_progress: Callable[[HashProgress], None]
+) -> tuple[DigestReport, bytes]:
+    """The digests of a roster's files as they are, and their manifest; what is untouched is not read again.
+
+    Raises:
+        Failure: the link or this computer's disk failed.
+    """
+    journal = DigestJournal(task.folder / JOURNAL, binding(roster))
+    await asyncio.to_thread(journal.open)
+    try:
+        return await digest_on_box(
+            transport, roster, on_progress, lambda: moment(time.time()), journal=journal
+        )
+    finally:
+        journal.close()
 
 
 def hashed_links(task: Errand) -> tuple[Roster, DigestReport]:

@@ -29,7 +29,7 @@ from tui.model.teardown import PhraseAsked, StepId, StepView, TeardownView
 from tui.model.text import SafeText, safe
 from tui.workers import teardown_words as words
 from tui.workers.box import Dial
-from tui.workers.end import End, approved, chain_end, prove, stop_end
+from tui.workers.end import End, approved, chain_end, copy_against, prove, stop_end
 from tui.workers.lock import WatchLock
 from tui.workers.patience import Patience
 from tui.workers.reader_choice import choose_reader, reader_of, reader_words, readers
@@ -379,6 +379,8 @@ class Teardown:
         if chain is None:
             raise Failure("The chain on disk changed meanwhile.", do="Begin again at the roster.")
         answer = await asyncio.to_thread(prove, end, chain, walker.task.folder)
+        if isinstance(answer, Proof):
+            answer = await copy_against(end, walker.task, chain) or answer
         if not isinstance(answer, Proof):
             found = words.refusals(answer)
             brief = safe(f"{found[0].code}: {found[0].detail}", 300)
