@@ -80,6 +80,25 @@ def test_every_cell_runs_once_and_each_state_has_its_own_witness(
     assert "status 4" in table
 
 
+def test_a_queue_whose_worker_is_alive_is_left_at_work(
+    where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.write_text(JOB.replace("echo x >", "while [ ! -e $RGT_RUN/../../go ]; do sleep 0.1; done; echo x >"))
+    project = box.home / "rgt" / "p"
+    words = ["queue", str(job), "--on", "box-1"]
+    assert main(words) == 0
+    deadline = time.monotonic() + 20
+    while not (project / "ran").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    capsys.readouterr()
+    assert main(words) == 0
+    assert "box-1: its worker is at work already; nothing was started." in capsys.readouterr().out
+    (project / "go").touch()
+    until_over(capsys)
+    assert sorted((project / "ran").read_text().split()) == ["1", "3", "4"]
+
+
 @pytest.mark.slow
 def test_one_cell_is_gone_on_with_by_its_name(
     where: Paths, box: Sshd, job: Path, capsys: pytest.CaptureFixture[str]

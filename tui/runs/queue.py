@@ -27,6 +27,20 @@ mkdir -p -- "$1" && cd -- "$1" || exit 3
 tar -xf - && sync
 """
 
+# $1 the queue's folder. Whether its worker is at work on this host; one on another host says so itself by 73.
+_AT_WORK = r"""
+cd -- "$1" && read -r p t b h <holder || exit 1
+boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null) ||
+  boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null) || boot='?'
+[ "$h" = "$(uname -n)" ] && [ "$b" = "$boot" ] || exit 1
+if s=$(cat "/proc/$p/stat" 2>/dev/null); then
+  set -- "$t" ${s##*) }
+  [ "$2" != Z ] && [ "${21}" = "$1" ]
+else
+  [ "$(ps -o lstart= -p "$p" 2>/dev/null | tr -s ' ' _)" = "$t" ]
+fi
+"""
+
 # $1 claims. Lines of ``name folder`` come in; what is there goes out, one line a cell and nothing inferred.
 _LOOK = r"""
 LC_ALL=C; export LC_ALL
@@ -138,6 +152,12 @@ async def lay_down(
         raise Failure(
             f"The queue could not be laid down in {safe(queue, 200)}.", means="Nothing was started."
         )
+
+
+async def at_work(transport: Transport, queue: str) -> bool:
+    """Whether the worker of a queue's folder is alive there. Raises LinkLost, TimeoutError: ask again."""
+    done = await transport.run(Script(_AT_WORK, (queue,), why="is its worker at work?"), timeout=30)
+    return done.exit == 0
 
 
 async def read(transport: Transport, claims: str, folders: Mapping[str, str]) -> tuple[Seen, ...]:

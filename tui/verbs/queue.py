@@ -221,7 +221,7 @@ async def _cells_down(
 async def _start(
     args: argparse.Namespace, where: Paths, name: str, tasks: Mapping[str, Errand], shares: Sequence[Share]
 ) -> dict[str, bool]:
-    """Start each box's worker; one that is alive already goes on with the longer list by itself.
+    """Start each box's worker; one that is alive already is left at work.
 
     On a cluster it is an array of its scheduler's, a task a cell.
     """
@@ -238,11 +238,15 @@ async def _start(
             more = task.batch(len(share.folders))
             await queue.lay_down(await line(), folder, share.folders, share.claims, more)
             try:
-                await start(await line(), folder, queue.worker_name(), session, task.how)
+                if not await queue.at_work(await line(), folder):
+                    await start(await line(), folder, queue.worker_name(), session, task.how)
+                else:
+                    _say(args, [safe(f"{share.box}: its worker is at work already; nothing was started.")])
                 started[share.box] = True
-            except Failure as failure:
-                _say(args, [failure.line])
-                started[share.box] = False
+            except Failure as failure:  # of two at once, one finds the other's worker
+                started[share.box] = await queue.at_work(await line(), folder)
+                if not started[share.box]:
+                    _say(args, [failure.line])
     return started
 
 
