@@ -166,8 +166,10 @@ def test_only_a_stop_inside_the_box_that_keeps_its_disks_is_offered() -> None:
     assert possible == {"autodl"}
     for name in ("featurize", "matpool"):
         assert "destroys" in str(leash.refused(found[name].facts, name))
-    assert "is not one that only stops it" in str(leash.refused(found["vastai"].facts, "vastai"))
-    assert "no command inside the box" in str(leash.refused(found["lambda"].facts, "lambda"))
+    for name, needed in (("vastai", "vastai destroy"), ("runpod", "runpodctl stop"), ("slurm", "scancel")):
+        told = str(leash.refused(found[name].facts, name))
+        assert f"its timer runs shutdown alone, and this box would need: {needed}" in told
+    assert "no command inside the box is known" in str(leash.refused(found["lambda"].facts, "lambda"))
 
 
 def test_elsewhere_it_says_why_not(where: Paths, box: Machine, capsys: pytest.CaptureFixture[str]) -> None:

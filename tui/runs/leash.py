@@ -83,19 +83,21 @@ def refused(facts: Facts | None, platform: str) -> SafeText | None:
         )
     command = facts.leash.in_box
     if command is None:
-        return safe(f"not possible here, because no command inside the box stops it. {facts.leash.text}", 500)
+        return safe(
+            f"not possible here, because no command inside the box is known to stop it. {facts.leash.text}",
+            500,
+        )
     stops = [
         action
         for action in facts.actions
         if any(way.kind == "in-box" and way.call == command for way in action.ways)
     ]
-    if command not in COMMANDS or not stops or any(stop.destroys or stop.level > 2 for stop in stops):
-        what = (
-            "destroys what is on it"
-            if any(stop.destroys for stop in stops)
-            else "is not one that only stops it"
-        )
-        return safe(f"not possible here, because the command inside the box ({command}) {what}", 500)
+    if any(stop.destroys or stop.level > 2 for stop in stops):
+        why = f"the command inside the box ({command}) destroys what is on it"
+        return safe(f"not possible here, because {why}", 500)
+    if command not in COMMANDS or not stops:
+        why = f"its timer runs {' or '.join(COMMANDS)} alone, and this box would need: {command}."
+        return safe(f"not possible here, because {why} {facts.leash.text}", 500)
     return None
 
 

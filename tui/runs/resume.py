@@ -82,6 +82,8 @@ def handbook(page: Page, reach: str, stops_at: float | None = None) -> list[tupl
     session = f"tmux attach -t {page.session}" if page.session else "(no tmux session)"
     chain = " → ".join(stage.name for stage in page.job.chain())
     proofs = ", ".join(stage.artifact or "exit 0" for stage in page.job.chain())
+    named = page.job.checkpoints
+    checkpoints = f"{page.folder}/{named}" if named else "the job file names none: it begins at step 0"
     leash = (
         []
         if stops_at is None
@@ -97,7 +99,7 @@ def handbook(page: Page, reach: str, stops_at: float | None = None) -> list[tupl
         ("chain", safe(chain, 400)),
         ("done when", safe(proofs, 400)),
         ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),
-        ("checkpoints", safe(f"{page.folder}/{page.job.checkpoints or '(the job file names none)'}", 400)),
+        ("checkpoints", safe(checkpoints, 400)),
         ("cadence", safe(f"rgt cadence {shlex.quote(page.run)}", 200)),
         *leash,
         ("made of", safe(f"code {page.code[:12]}, commit {(page.commit or 'none')[:12]}, {page.file}", 400)),
