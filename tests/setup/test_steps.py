@@ -21,12 +21,12 @@ from tui.model.instance import Endpoint, Instance
 from tui.model.setup import StepId
 from tui.model.text import SafeText
 from tui.platforms.credentials import Missing
+from tui.platforms.sent import Sent, find, mark
 from tui.platforms.vendors import Account
 from tui.setup import box_steps, state
 from tui.setup.beginning import Credentials, Key, Platform, Surface, make_key, public_keys
 from tui.setup.reaching import Connect, Identity
 from tui.setup.renting import HAVE, NOT_THERE, SENT, Rent
-from tui.setup.sent import Sent, find, mark
 from tui.setup.shared_disk import seen_elsewhere
 from tui.setup.state import Did, Shown, State, Tools
 

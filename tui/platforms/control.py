@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from tui.model.custody import Victim
@@ -151,6 +151,8 @@ class Offer:
         regions: where it is to be had now; empty where that is not told.
         available: None where stock is not told.
         spot: can be taken away.
+        multiplied: one machine can have several of it; then `price` is of one.
+        most: how many of it at most; None: not told.
         facts: further figures worth a look, in words.
     """
 
@@ -161,6 +163,8 @@ class Offer:
     regions: tuple[str, ...] = ()
     available: bool | None = None
     spot: bool = False
+    multiplied: bool = False
+    most: int | None = None
     gpu_memory_gb: float | None = None
     disk_gb: float | None = None
     facts: tuple[str, ...] = ()
@@ -187,6 +191,15 @@ class Wish:
     ssh_key: str | None = None
     region: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def price(self) -> Price:
+        """Of the whole machine as it is wished for."""
+        one = self.offer.price
+        times = self.gpus or self.offer.gpus
+        if one.per_hour is None or not self.offer.multiplied or times == 1:
+            return one
+        return replace(one, per_hour=one.per_hour * times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,13 @@ class _GpuPrice(Told):
     community: MaybeAmount = None
 
 
+class _GpuCount(Told):
+    """Of one pod, by cloud."""
+
+    secure: MaybeAmount = None
+    community: MaybeAmount = None
+
+
 class _GpuType(Told):
     id: str
     name: MaybeText = None
@@ -116,6 +123,7 @@ class _GpuType(Told):
     secure: MaybeBool = None
     community: MaybeBool = None
     price: _GpuPrice
+    maxCount: _GpuCount = _GpuCount()  # noqa: N815
     availability: MaybeText = None
     dataCenters: Annotated[list[dict[str, Any]] | None, OR_NONE] = None  # noqa: N815
 
@@ -304,9 +312,9 @@ def _price(pod: _Pod, state: State) -> Price | None:
 def _offers(gpu: _GpuType) -> list[Offer]:
     where = [one for one in gpu.dataCenters or [] if one.get("availability") not in (None, "NONE")]
     found = []
-    for cloud, there, price in (
-        ("SECURE", gpu.secure, gpu.price.secure),
-        ("COMMUNITY", gpu.community, gpu.price.community),
+    for cloud, there, price, most in (
+        ("SECURE", gpu.secure, gpu.price.secure, gpu.maxCount.secure),
+        ("COMMUNITY", gpu.community, gpu.price.community, gpu.maxCount.community),
     ):
         if there:
             found.append(
@@ -317,6 +325,8 @@ def _offers(gpu: _GpuType) -> list[Offer]:
                     price=Price(positive(price), "USD", "RunPod's catalogue, for one GPU"),
                     regions=tuple(str(one["id"]) for one in where if one.get("id")),
                     available=None if gpu.availability is None else gpu.availability != "NONE",
+                    multiplied=True,
+                    most=None if most is None else int(most),
                     gpu_memory_gb=gpu.memory,
                     facts=(f"{cloud.lower()} cloud",)
                     + ((f"stock {gpu.availability.lower()}",) if gpu.availability else ()),

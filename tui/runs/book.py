@@ -143,6 +143,35 @@ class Book:
                 code="book-unwritten",
             ) from None
 
+    def rented(self, run: str) -> str | None:
+        """The box that was rented for a run to go on at, begun there or not; None: none was."""
+        try:
+            return self._rented_file(run).read_text("utf-8")[:200].strip() or None
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def set_rented(self, run: str, box: str) -> None:
+        """Write down for whom a box was rented, so that none is rented twice. Raises Failure."""
+        target = self._rented_file(run)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".rented-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(box)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except OSError as error:
+            raise Failure(
+                f"That {box} was rented for {safe(run, 100)} could not be stored ({error.strerror}).",
+                means="It is in the fleet and bills; nothing was started.",
+                do=f"rgt relaunch {run} --on {box} goes on there.",
+                code="book-unwritten",
+            ) from None
+
+    def _rented_file(self, run: str) -> Path:
+        return self.folder / "rented" / self._file(run).stem
+
     def page(self, run: str) -> Page:
         """The page of a run. Raises Failure: there is none, or it is damaged."""
         try:

@@ -95,6 +95,7 @@ def handbook(page: Page, reach: str, stops_at: float | None = None) -> list[tupl
         ("look", safe(f"tail -n 50 {log}", 400)),
         ("session", safe(session, 200)),
         ("goes on", safe(f"rgt resume {page.run}", 200)),
+        ("box gone", safe(f"rgt relaunch {page.run} --rent --pulled", 200)),
         ("by hand", safe(f"nohup setsid sh {folder}/{wrapper_name()} {folder} &", 600)),
         ("chain", safe(chain, 400)),
         ("done when", safe(proofs, 400)),

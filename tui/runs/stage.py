@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -70,6 +70,11 @@ def steps(inputs: tuple[Input, ...], facts: BoxFacts, base: Path) -> tuple[Step,
             source = "here"
         found.append(Step(one, path, source, lies))
     return tuple(found)
+
+
+def steps_on_fresh(inputs: tuple[Input, ...], paths: Sequence[str], base: Path) -> tuple[Step, ...]:
+    """What each input will need on a machine that is not there yet, and so has none of them."""
+    return steps(inputs, BoxFacts(run="", inputs=dict.fromkeys(paths)), base)
 
 
 async def bring(dial: Dial, step: Step, told: Callable[[SafeText], None] = lambda _line: None) -> SafeText:

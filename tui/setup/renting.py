@@ -8,29 +8,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tui.fleet.profile_schema import Facts
-from tui.model.custody import Victim
 from tui.model.failure import Exit, Failure
 from tui.model.setup import Asked, Option
 from tui.model.text import SafeText, safe
-from tui.platforms.control import (
-    ControlError,
-    CreateRequest,
-    Machine,
-    NoAnswer,
-    Offer,
-    Price,
-    Provider,
-    Wish,
-)
+from tui.platforms import sent
+from tui.platforms.control import ControlError, CreateRequest, Offer, Provider, Wish
 from tui.platforms.credentials import Missing
-from tui.setup import sent
+from tui.platforms.renting import LOOK_S, UP_S, Rented, Renter, price_words
+from tui.platforms.sent import Sent
 from tui.setup.beginning import profile_of
-from tui.setup.sent import Sent
 from tui.setup.state import Did, Shown, State, Tell, Tools, lines
 
 HAVE = "have"
@@ -41,8 +31,6 @@ NOT_THERE = "not-there"
 WORD = "rent"
 _OFFERS = 40
 _ASK_S = 45.0
-_UP_S = 900.0
-_LOOK_S = 10.0
 _STOCK_S = 6 * 3600.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,40}\Z")
 
@@ -51,8 +39,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,40}\Z")
 class Rent:
     """Renting, one question after another. What it remembers between them is nothing that was sent."""
 
-    patience_s: float = _UP_S
-    look_s: float = _LOOK_S
+    patience_s: float = UP_S
+    look_s: float = LOOK_S
     _offers: dict[str, Offer] = field(default_factory=dict)
     _offer: Offer | None = None
     _wish: Wish | None = None
@@ -107,8 +95,7 @@ class Rent:
             return await self.ask(state, tools)
         if answer != SENT:
             raise Failure("A request to this platform is open.", means="Nothing was sent.")
-        price = Price(before.per_hour, before.currency)
-        return await self._arrived(_plane(facts, tools), facts, tools, None, before.name, price, tell)
+        return await self._did(facts, tools, await self._renter(facts, tools, tell).settle(before))
 
     async def _chosen(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Shown:
         offer = self._offers.get(answer)
@@ -182,7 +169,7 @@ class Rent:
         self._request = request
         asked = Asked(
             "text",
-            safe(f"This costs {_price(wish.offer.price)} from now on. Type {WORD} to send exactly this."),
+            safe(f"This costs {price_words(wish.price)} from now on. Type {WORD} to send exactly this."),
             SafeText("anything else sends nothing"),
             word=SafeText(WORD),
         )
@@ -201,77 +188,23 @@ class Rent:
             self._request = self._wish = self._offer = None
             raise Failure("Nothing was sent, nothing was rented.", do="Choose again.")
         self._request = None  # whatever comes of it: once
-        plane, price = _plane(facts, tools), wish.offer.price
-        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(tools.clock()))
-        mark = Sent(
-            platform=facts.id, name=wish.name, at=at, per_hour=price.per_hour, currency=price.currency
-        )
-        await asyncio.to_thread(sent.mark, tools.where, mark)
-        tell(SafeText("the request is sent"))
-        try:
-            id_ = (await plane.create(request)).id
-        except NoAnswer as error:
-            tell(safe(f"no answer ({error.what}); the list has to tell", 200))
-            id_ = None
-        except ControlError:  # surely refused
-            await asyncio.to_thread(sent.drop, tools.where, facts.id)
-            raise
-        return await self._arrived(plane, facts, tools, id_, wish.name, price, tell)
+        return await self._did(facts, tools, await self._renter(facts, tools, tell).send(request, wish))
 
-    async def _arrived(
-        self,
-        plane: Provider,
-        facts: Facts,
-        tools: Tools,
-        id_: str | None,
-        name: str,
-        asked: Price,
-        tell: Tell,
-    ) -> Did:
-        """What was asked for, once it runs. Raises Failure, which says that it may bill."""
-        machine = await self._up(plane, id_, name, tell)
-        end = machine.endpoint
-        login = f"ssh -p {end.port or 22} {end.user or 'root'}@{end.host}" if end else ""
-        price = machine.price or asked
-        data = {"by": "api", "id": machine.id, "name": name, "login": login}
+    def _renter(self, facts: Facts, tools: Tools, tell: Tell) -> Renter:
+        return Renter(_plane(facts, tools), tools.where, tell, tools.clock, self.patience_s, self.look_s)
+
+    async def _did(self, facts: Facts, tools: Tools, rented: Rented) -> Did:
+        """What is kept of it. From then on the setup knows it, and the request is no longer open."""
+        machine, price = rented.machine, rented.price
+        data = {"by": "api", "id": machine.id, "name": rented.name, "login": rented.login}
         if price.per_hour is not None:
             data |= {"price": f"{price.per_hour:g}", "currency": price.currency}
         await asyncio.to_thread(sent.drop, tools.where, facts.id)
         return Did(
-            brief=f"{machine.id} runs, {_price(asked)}",
-            observed=(f"{name}: {machine.said or machine.state}", login or "no endpoint told"),
+            brief=f"{machine.id} runs, {price_words(rented.asked)}",
+            observed=(f"{rented.name}: {machine.said or machine.state}", rented.login or "no endpoint told"),
             data=data,
         )
-
-    async def _up(self, plane: Provider, id_: str | None, name: str, tell: Tell) -> Machine:
-        """Wait until it runs and tells where. Raises Failure, which says that it may bill."""
-        ends = time.monotonic() + self.patience_s
-        last = "nothing was seen of it"
-        while time.monotonic() < ends:
-            try:
-                found = await _look(plane, id_, name)
-            except ControlError as error:
-                found, last = None, error.what
-            if found is not None:
-                id_, last = found.id, found.said or found.state
-                tell(safe(f"{found.id} is {last}", 200))
-                if found.state == "running" and found.endpoint is not None:
-                    return found
-            await asyncio.sleep(self.look_s)
-        raise Failure(
-            f"{id_ or name} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
-            means="It may exist and bill.",
-            do="Look at the platform's console; `rgt status` shows what the account lists.",
-            code="not-up",
-        )
-
-
-async def _look(plane: Provider, id_: str | None, name: str) -> Machine | None:
-    if id_ is not None:
-        return await plane.describe(Victim(name=name, platform=plane.platform, instance_id=id_))
-    listing = await plane.list_all()
-    mine = [one for one in listing.machines if one.name == name]
-    return mine[0] if len(mine) == 1 else None
 
 
 def _whole(text: str | None, otherwise: int | None) -> int | None:
@@ -296,7 +229,7 @@ def _option(offer: Offer) -> Option:
     return Option(
         offer.id,
         safe(f"{offer.gpus} × {offer.gpu}{memory}", 60),
-        safe(f"{_price(offer.price)}, {stock}{spot}{facts}", 160),
+        safe(f"{price_words(offer.price)}, {stock}{spot}{facts}", 160),
     )
 
 
@@ -315,10 +248,6 @@ def _open(before: Sent, have: Option) -> Shown:
     return Shown(
         SafeText("ask the account's list for it"), SafeText("its machine, or your word"), asked, about=about
     )
-
-
-def _price(price: Price) -> str:
-    return f"{'?' if price.per_hour is None else f'{price.per_hour:.2f}'} {price.currency}/h"
 
 
 def _body(request: CreateRequest) -> Iterator[str]:

@@ -6,13 +6,27 @@ import time
 
 from tui.fleet import profiles, settings
 from tui.fleet.paths import Paths, shipped
+from tui.model.account import AccountSpec
 from tui.platforms.configured import configured
+from tui.platforms.credentials import Missing
+from tui.platforms.vendors import Account, account, finder
 from tui.workers.accounts import FleetSources, Plan
 
 
 def sources(where: Paths, *, call_s: float | None = None) -> FleetSources:
     """Accounts of the operator's fleet file."""
     return FleetSources(lambda: plan(where), time.time, call_s)
+
+
+def account_of(where: Paths, platform: str, name: str | None = None) -> Account | Missing:
+    """The account to ask at a platform: the fleet file's, else the one of a key that is found.
+
+    Args:
+        name: of an entry of the fleet file, where it has several of this platform.
+    """
+    named = [one for one in settings.load(where.fleet_file).accounts if one.platform == platform]
+    chosen = next((one for one in named if one.name == name), next(iter(named), None))
+    return account(chosen or AccountSpec(platform, platform, found=True), finder())
 
 
 def plan(where: Paths) -> Plan:

@@ -1,4 +1,7 @@
-"""`rgt relaunch`: a run whose machine is gone goes on on another one, from its durable copy. Level 2."""
+"""`rgt relaunch`: a run whose machine is gone goes on on another one, from its durable copy. Level 2.
+
+The other one is a box of the fleet, or is rented in the same plan (`relaunch_rent`).
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,25 @@ if TYPE_CHECKING:
     from tui.workers.launch_once import Looked
     from tui.workers.line import Line
 
-_ASK_S = 25.0
-
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     again = sub.add_parser("relaunch", help="go on with a run on another box, from its durable checkpoints")
     again.add_argument("name", metavar="RUN", help="a run that rgt launched")
-    again.add_argument("--on", required=True, metavar="BOX", help="another box of the fleet")
+    there = again.add_mutually_exclusive_group(required=True)
+    there.add_argument("--on", metavar="BOX", help="another box of the fleet")
+    there.add_argument(
+        "--rent", action="store_true", help="a new machine of the same platform, rented in the same plan"
+    )
+    again.add_argument("--offer", metavar="ID", help="with --rent: this one, in place of the best that fits")
+    again.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="with --rent: what its request needs besides, such as image=… ssh_key=… region=… disk_gb=50",
+    )  # fmt: skip
+    again.add_argument(
+        "--not-there", action="store_true",
+        help="with --rent: your word that the console shows no machine of the request that is open",
+    )  # fmt: skip
     begins = again.add_mutually_exclusive_group(required=True)
     begins.add_argument("--from", dest="copy", metavar="DIR", help="a copy of it on this computer")
     begins.add_argument("--pulled", action="store_true", help="the durable copy that rgt pull made last")
@@ -58,17 +72,100 @@ async def _relaunch(args: argparse.Namespace) -> int:
 
 async def _alone(args: argparse.Namespace, where: Paths) -> int:
     from tui.runs.book import book
-    from tui.runs.errand import secrets_of
     from tui.verbs.ending import instance_named
+    from tui.verbs.relaunch_old import fate_of
+
+    page = book(where).page(args.name)
+    old = await fate_of(page, where)
+    if not args.rent:
+        return await _onto(args, page, instance_named(args.on, where), where, old)
+    box = await _rented(args, page, where, old)
+    if box is None:
+        return Exit.FINE if args.dry_run else Exit.ATTENTION
+    code: int = Exit.ATTENTION
+    try:
+        code = await _onto(args, page, box, where, old)
+    finally:
+        if code:
+            _say(f"{box.name} is rented and bills. The same command goes on there;")
+            _say(f"rgt down {box.name} ends it.")
+    return code
+
+
+async def _rented(args: argparse.Namespace, page: Page, where: Paths, old: Fate) -> Instance | None:
+    """The machine to go on at: one rented before for this run, else a new one. None: nothing was rented."""
+    from tui.verbs import relaunch_rent as renting
+    from tui.verbs.relaunch_old import certain
+
+    box = await renting.settled(page, where, args, _say)
+    if box is None:
+        box = renting.rented_before(page, where, unbegun=old.kind == "unbegun")
+    if box is not None:
+        _say(f"rented before: {box.name}, for {page.run}")
+        return box
+    certain(old, page, sworn=args.old_is_gone)
+    task = _same(page, renting.provisional(page), where, args.dir)
+    copy = _copy(args, page, where)
+    files = copy.files if copy is not None else _files(args, page)
+    _say(f"relaunch {page.run}: from {page.box} to a new machine of {page.platform}")
+    _tell(old, files, task)
+    stops = await _told_here(task, Path(page.file).parent)
+    made = await renting.order(page, task, where, args.offer, _words_of(args.set))
+    for title, text in renting.plan_of(made, task, Path(page.file).parent):
+        _say(f"  {title:<8} {text}")
+    if args.dry_run or stops:
+        _say("Nothing was rented, nothing was started.")
+        return None
+    if not await asyncio.to_thread(renting.consents, made):
+        _say("Nothing was rented, nothing was started.")
+        return None
+    return await renting.rent(made, page, where, _say)
+
+
+async def _told_here(task: Errand, base: Path) -> bool:
+    """Tell what can be seen of the inputs before there is a machine; whether something stops."""
+    from tui.runs.inputs import here, mirrored
+
+    checks = [*await asyncio.to_thread(here, task.job, base), *await mirrored(task.job)]
+    for check in checks:
+        _say(f"  {check.verdict:<8} {check.name}: {check.said}")
+    return any(check.verdict == "stop" for check in checks)
+
+
+def _words_of(pairs: list[str]) -> dict[str, str]:
+    """``KEY=VALUE`` words. Raises Failure."""
+    found = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if not key or not value:
+            raise Failure("--set takes KEY=VALUE.", exit=Exit.USAGE)
+        found[key] = value
+    return found
+
+
+def _tell(old: Fate, files: tuple[Carried, ...], task: Errand) -> None:
+    from tui.workers.launch_once import plan_lines
+
+    _say(f"  old      {old.kind}: {old.why}")
+    for one in files:
+        told = f"{one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…"
+        _say(f"  carry    {told}, from {one.origin or one.here}")
+    if not files:
+        _say("  carry    nothing: it begins at step 0")
+    for title, text in plan_lines(task):
+        _say(f"  {title:<8} {text}")
+
+
+async def _onto(args: argparse.Namespace, page: Page, box: Instance, where: Paths, old: Fate) -> int:
+    """Go on on this box."""
+    from tui.runs.errand import secrets_of
     from tui.verbs.line import line_to
+    from tui.verbs.relaunch_old import certain
     from tui.verbs.terminal_asker import TerminalAsker
     from tui.verbs.wiring import dialer
     from tui.workers.carried_back import bring_here, drop
-    from tui.workers.launch_once import look_around, look_first, plan_lines
+    from tui.workers.launch_once import look_around, look_first
 
-    page = book(where).page(args.name)
-    box = instance_named(args.on, where)
-    old = await _fate(page, where)
     there = box.name == page.box and box.instance_id == page.instance_id
     if there and old.kind != "unbegun":  # else a relaunch to it was cut off before it began
         return await _begun_already(args, page, box, where, old)
@@ -76,20 +173,15 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
     files = copy.files if copy is not None else _files(args, page)
     secrets = secrets_of(task.job)
     async with line_to(box, where) as line:
-        looked = await look_around(line, await look_first(task, await line()), Path(page.file).parent)
         _say(f"relaunch {page.run}: from {page.box} to {box.name}")
-        _say(f"  old      {old.kind}: {old.why}")
-        for one in files:
-            told = f"{one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…"
-            _say(f"  carry    {told}, from {one.origin or one.here}")
-        if not files:
-            _say("  carry    nothing: it begins at step 0")
-        for title, text in plan_lines(looked.task):
-            _say(f"  {title:<8} {text}")
+        if args.rent:
+            await _made_ready(line, task, Path(page.file).parent)
+        looked = await look_around(line, await look_first(task, await line()), Path(page.file).parent)
+        _tell(old, files, looked.task)
         for check in looked.checks:
             _say(f"  {check.verdict:<8} {check.name}: {check.said}")
         if not there:
-            _certain(old, page, sworn=args.old_is_gone)
+            certain(old, page, sworn=args.old_is_gone)
         if args.dry_run or looked.stopped:
             _say("Nothing was started.")
             return Exit.ATTENTION if looked.stopped else Exit.FINE
@@ -101,6 +193,20 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
     if copy is not None:
         await drop(copy)
     return code
+
+
+async def _made_ready(line: Line, task: Errand, base: Path) -> None:
+    """A machine that is new lets nobody in for a while, and has none of the inputs. Raises Failure."""
+    from tui.runs.preflight import ask_box
+    from tui.runs.stage import bring, steps
+    from tui.verbs.relaunch_rent import reached
+
+    await reached(line, _say)
+    facts = await ask_box(await line(), task.run, task.inputs())
+    for step in steps(task.job.inputs, facts, base):
+        _say(f"  {step.line}")
+        if step.source not in ("there", "nowhere"):
+            _say(f"  {await bring(line, step, _say)}")
 
 
 def _move(
@@ -216,68 +322,6 @@ def _pattern(page: Page) -> str:
             exit=Exit.USAGE,
         )
     return page.job.checkpoints
-
-
-async def _fate(page: Page, where: Paths) -> Fate:
-    """What became of the old machine: by its own word, else by its provider's."""
-    from tui.fleet import profiles, settings
-    from tui.fleet.paths import shipped
-    from tui.runs.fate import fate
-    from tui.runs.truth import look
-    from tui.verbs.line import line_to
-
-    old = next((one for one in settings.load(where.fleet_file).instances if one.name == page.box), None)
-    seen, unreached = None, f"{page.box} is no longer in the fleet file"
-    if old is not None and page.instance_id and old.instance_id != page.instance_id:
-        unreached = f"{page.box} is another machine now"
-    elif old is not None:
-        try:
-            async with asyncio.timeout(_ASK_S), line_to(old, where) as line:
-                seen = await look(await line(), page.folder)
-        except TimeoutError:
-            unreached = f"{page.box} did not answer within {_ASK_S:.0f} s"
-        except Failure as failure:
-            unreached = failure.what
-    profile = profiles.load(shipped("profiles"), where.profiles).by_id.get(page.platform)
-    spot = bool(profile and profile.facts.spot.available)
-    told = None if seen is not None else await _provider(page, where)
-    return fate(seen, unreached, told, spot=spot)
-
-
-async def _provider(page: Page, where: Paths) -> str | None:
-    """What the provider's newest complete list says of the old machine; None: nobody could be asked."""
-    from tui.verbs.accounting import sources
-    from tui.workers.accounts import look_once
-
-    if page.instance_id is None:
-        return None
-    for account in await look_once(sources(where), _ASK_S):
-        if account.platform == page.platform and account.complete:
-            for machine in account.machines:
-                if machine.id == page.instance_id:
-                    return machine.state
-    return None
-
-
-def _certain(old: Fate, page: Page, *, sworn: bool) -> None:
-    if old.certain or (old.kind in ("unknown", "unbegun") and sworn):
-        return
-    if old.kind == "over":
-        raise Failure(f"{page.run} is finished: {old.why}", do=f"rgt close {page.run}", code="run-over")
-    if old.kind == "runs":
-        raise Failure(
-            f"{page.run} may be at work on {page.box}. {old.why}",
-            means="A second one would do it twice; nothing was started.",
-            do=f"Stop it there first, or leave it: rgt handbook {page.run}",
-            code="runs-there",
-        )
-    raise Failure(
-        f"Whether {page.run} still runs on {page.box} is not known. {old.why}",
-        means="Nothing was started.",
-        do="Look at the provider's console; where the machine is gone, say so with --old-is-gone.",
-        exit=Exit.UNREACHABLE,
-        code="fate-unknown",
-    )
 
 
 def _receipt(

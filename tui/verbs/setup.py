@@ -43,13 +43,12 @@ def tools(
     from tui.custody.host_keys import trust_store
     from tui.fleet import fleet_file, profiles, settings
     from tui.fleet.paths import shipped
-    from tui.model.account import AccountSpec
     from tui.model.via import is_via
-    from tui.platforms.credentials import Missing, keep
+    from tui.platforms.credentials import keep
     from tui.platforms.vault import Keyring
-    from tui.platforms.vendors import Account, account, finder
     from tui.setup.state import Tools
     from tui.verbs import add_via
+    from tui.verbs.accounting import account_of
     from tui.verbs.fleet import Extras, written
     from tui.verbs.screen import instance_named
 
@@ -68,11 +67,6 @@ def tools(
         except OSError as error:
             raise Failure(f"The host key of {name} could not be taken back ({error.strerror}).") from None
 
-    def of_platform(platform: str) -> Account | Missing:
-        """The account that the fleet file names for a platform, else the key that is found."""
-        named = [one for one in settings.load(where.fleet_file).accounts if one.platform == platform]
-        return account(named[0] if named else AccountSpec(platform, platform, found=True), finder())
-
     return Tools(
         where=where,
         profiles=profiles.load(shipped("profiles"), where.profiles).by_id,
@@ -83,7 +77,7 @@ def tools(
         edit_box=edit,
         forget_key=forget,
         reload=reload,
-        account=of_platform,
+        account=lambda platform: account_of(where, platform),
         keep_key=lambda platform, typed: keep(platform, typed, Keyring()),
         keys=Path.home() / ".ssh",
         environ=os.environ,

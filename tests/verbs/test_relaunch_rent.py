@@ -1,0 +1,238 @@
+"""`rgt relaunch --rent`: the machine a run goes on at is rented in the same plan, by one word, and once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.platforms.fake_provider import serving
+from tests.platforms.world import KEY, Box, World
+from tests.rig import Sshd
+from tests.verbs.launched import box, where
+from tests.verbs.test_relaunch import copied, end, other, run
+from tui.cli import main
+from tui.custody.keyboard import no_terminal
+from tui.fleet import settings
+from tui.fleet.paths import Paths
+from tui.model.instance import Instance
+from tui.platforms.sent import Sent, Terms, find, keep_terms, mark
+from tui.runs.book import book
+from tui.workers.launch_once import worked_out
+
+__all__ = ["box", "other", "run", "where"]
+
+OLD = "pod-old"
+TERMS = ("--set", "image=runpod/pytorch:1")
+
+
+class Cloud(World):
+    """An account whose new machines are a real sshd. `lost`: no answer comes, though the machine is made."""
+
+    def __init__(self, server: Sshd) -> None:
+        super().__init__()
+        self.server = server
+
+    def create(self, name: str) -> Box:
+        made = super().create(name)
+        self.put(made.id, state="running", host=self.server.host, port=self.server.port)
+        return made
+
+    @property
+    def asked(self) -> list[Any]:
+        return [one.body for one in self.log if (one.method, one.path) == ("POST", "/v2/pods")]
+
+
+@pytest.fixture
+def cloud(
+    where: Paths, box: Sshd, other: Sshd, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cloud]:
+    """The run's box is one of RunPod; it died, and what is rented next is the other sshd."""
+    end(box, run)
+    other.authorize(box.client_key.with_suffix(".pub").read_text())
+    world = Cloud(other)
+    world.add(Box(OLD, name="box-1"))
+    page = book(where).page(run.name)
+    book(where).move(page.model_copy(update={"platform": "runpod", "instance_id": OLD}))
+    monkeypatch.setenv("POD_KEY", KEY)
+    with serving(world, "runpod") as base:
+        first = f'[instances.box-1]\nplatform = "runpod"\ninstance_id = "{OLD}"\n'
+        text = where.fleet_file.read_text().replace('[instances.box-1]\nplatform = "ssh"\n', first)
+        kept = text.partition("[instances.box-2]")[0] + "[runs" + text.partition("[runs")[2]
+        where.fleet_file.write_text(
+            f'{kept}\n[accounts.pods]\nplatform = "runpod"\nurl = "{base}"\nkey_env = "POD_KEY"\n'
+        )
+        yield world
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the operator types, one answer a question."""
+    answers: list[str] = []
+    monkeypatch.setattr("tui.custody.keyboard.read_line", lambda _prompt, _timeout: answers.pop(0))
+    return answers
+
+
+@pytest.fixture
+def words(run: Path, other: Sshd, tmp_path: Path) -> list[str]:
+    copy = copied(run, tmp_path)
+    return ["relaunch", run.name, "--rent", "--from", str(copy), "--dir", f"{other.home}/rgt"]
+
+
+def new_box(where: Paths) -> Instance:
+    (found,) = [one for one in settings.load(where.fleet_file).instances if one.name != "box-1"]
+    return found
+
+
+def test_one_plan_rents_the_cheapest_that_fits_and_goes_on_there(
+    where: Paths, other: Sshd, run: Path, cloud: Cloud, typed: list[str], words: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert main([*words, *TERMS, "--dry-run"]) == 0
+    plan = capsys.readouterr().err
+    assert "rent     1 × L4 80 GB" in plan
+    assert "0.44 USD/h from then on" in plan
+    assert "--offer 'NVIDIA H100@SECURE'" in plan
+    assert "POST /v2/pods" in plan
+    assert '"image": "runpod/pytorch:1"' in plan
+    typed.append("yes")
+    assert main([*words, *TERMS]) == 1
+    assert "Nothing was rented, nothing was started." in capsys.readouterr().err
+    assert cloud.asked == []
+    typed.append("rent")
+    assert main([*words, *TERMS, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] in ("runs", "first-step")
+    there = other.home / "rgt/p/active" / run.name
+    assert (there / ".rgt/attempts/1/holder").is_file()
+    assert (there / "train.log").read_text().startswith("step ")
+    made = new_box(where)
+    assert made.name.startswith(run.name[:20])
+    assert (made.platform, made.instance_id, made.price_per_hour) == ("runpod", "9001", 1.5)
+    assert (book(where).page(run.name).box, find(where, "runpod")) == (made.name, None)
+    assert [body["name"] for body in cloud.asked] == [made.name]
+    assert main([*words, *TERMS]) == 1  # it runs there: no second machine
+    assert "may be at work" in capsys.readouterr().err
+    assert len(cloud.asked) == 1
+    assert main(["receipts", "--json"]) == 0
+    acts = [one["act"] for one in json.loads(capsys.readouterr().out)["receipts"]]
+    assert acts[-3:] == ["rent", "relaunch", "launch"]
+
+
+def test_without_a_keyboard_or_with_a_run_that_may_live_nothing_is_rented(
+    where: Paths, box: Sshd, run: Path, cloud: Cloud, words: list[str], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def nobody(_prompt: str, _timeout: float) -> str:
+        raise no_terminal()
+
+    monkeypatch.setattr("tui.custody.keyboard.read_line", nobody)
+    assert main([*words, *TERMS]) == 4
+    assert main(words) == 2
+    assert "Give it with --set" in capsys.readouterr().err
+    assert main([*words, *TERMS, "--offer", "nonsense"]) == 1
+    box.stop_listening()
+    assert main([*words, *TERMS]) == 3
+    assert "is not known" in capsys.readouterr().err
+    assert cloud.asked == []
+    assert find(where, "runpod") is None
+
+
+def test_the_terms_of_the_old_machine_hold_for_the_new_one(
+    where: Paths, cloud: Cloud, typed: list[str], words: list[str]
+) -> None:
+    keep_terms(where, "runpod", OLD, Terms(image="mine:2", disk_gb=70, more={"templateId": "t1"}))
+    typed.append("rent")
+    assert main(words) == 0
+    (body,) = cloud.asked
+    assert (body["image"], body["disk"], body["templateId"]) == ("mine:2", 70, "t1")
+
+
+def test_an_answer_that_never_came_is_looked_for_and_not_asked_again(
+    where: Paths, other: Sshd, run: Path, cloud: Cloud, typed: list[str], words: list[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tui.platforms.renting.LOOK_S", 0.05)
+    monkeypatch.setattr("tui.platforms.renting.UP_S", 0.5)
+    cloud.script.append(("POST /v2/pods", (502, {"title": "bad gateway"}, {})))
+    typed.append("rent")
+    assert main([*words, *TERMS]) == 1
+    assert "It may exist and bill." in capsys.readouterr().err
+    assert main([*words, *TERMS]) == 4  # and nobody was asked for a word
+    assert "say so with --not-there" in capsys.readouterr().err
+    assert len(cloud.asked) == 1
+    cloud.create(str(cloud.asked[0]["name"]))  # it comes up late
+    assert main([*words, *TERMS]) == 0
+    assert (other.home / "rgt/p/active" / run.name / ".rgt/attempts/1/holder").is_file()
+    assert len(cloud.asked) == 1
+
+
+def test_the_operators_word_that_there_is_no_machine_rents_anew(
+    where: Paths, run: Path, cloud: Cloud, typed: list[str], words: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    mark(where, Sent(platform="runpod", name="x", at="today", run="other"))
+    assert main([*words, *TERMS, "--not-there"]) == 1
+    assert "A request to this platform is open" in capsys.readouterr().err
+    (where.state / "renting-runpod.json").unlink()
+    mark(where, Sent(platform="runpod", name="x", at="today", run=run.name))
+    typed.append("rent")
+    assert main([*words, *TERMS, "--not-there"]) == 0
+    assert len(cloud.asked) == 1
+
+
+STEPS = (
+    "call:tui.platforms.sent:keep_terms",
+    "call:tui.verbs.relaunch_rent:_added",
+    "call:tui.runs.book:Book.set_rented",
+    "call:tui.verbs.relaunch_rent:_receipt",
+    "call:tui.platforms.sent:drop",
+    "call:tui.runs.book:Book.move",
+    "after:lay down the run's plan",
+)
+
+
+@pytest.mark.slow
+def test_killed_at_every_step_it_rents_once_and_begins_once(
+    where: Paths, other: Sshd, run: Path, cloud: Cloud, words: list[str], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    for step in STEPS:
+        child = [sys.executable, "-m", "tests.verbs.typing_child", "rent", step, *words, *TERMS]
+        done = subprocess.run(child, capture_output=True, timeout=90, check=False)
+        assert done.returncode == -signal.SIGKILL, (step, done.stderr.decode()[-2000:])
+        assert len(cloud.asked) == 1, step
+    assert main([*words, *TERMS]) == 0
+    there = other.home / "rgt/p/active" / run.name
+    assert [one.name for one in (there / ".rgt/attempts").iterdir()] == ["1"]
+    assert len(cloud.asked) == 1
+    assert find(where, "runpod") is None
+    assert book(where).page(run.name).box == new_box(where).name
+
+
+def test_what_a_new_machine_would_lack_is_told_before_any_money(
+    where: Paths, run: Path, cloud: Cloud, words: list[str], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    page = book(where).page(run.name)
+    file = tmp_path / "code" / "job.toml"
+    file.write_text(file.read_text() + '[[inputs]]\npath = "/data/train.bin"\n')
+    task = worked_out(file, Instance("new", "runpod", None), where)
+    book(where).move(page.model_copy(update={"job": task.job, "code": task.tree.digest}))
+    assert main([*words, *TERMS]) == 1
+    assert "/data/train.bin must be there" in capsys.readouterr().err
+    assert cloud.asked == []
+
+
+def test_every_way_in(cloud: Cloud, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    check: Callable[[list[str]], int] = lambda more: main([*words, *more])  # noqa: E731
+    assert check([*TERMS, "--set", "nonsense"]) == 2
+    assert check([*TERMS, "--set", "gpus=two"]) == 2
+    assert "whole number" in capsys.readouterr().err
+    assert check([*TERMS, "--set", "gpus=2", "--dry-run"]) == 0
+    assert "0.88 USD/h from then on" in capsys.readouterr().err
+    assert cloud.asked == []
