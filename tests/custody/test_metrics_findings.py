@@ -275,6 +275,12 @@ def test_a_reported_nan_that_the_predictions_give_is_recomputed(tmp_path: Path) 
     json.dumps(finding.as_json(), allow_nan=False)
 
 
+def test_a_reported_nan_is_told_as_such_although_json_has_no_number_for_it(tmp_path: Path) -> None:
+    finding = only(_run(tmp_path, [{"id": i, "target": 1.0, "prediction": 2.0} for i in range(3)], mse="NaN"))
+    assert (finding.verdict, finding.recomputed) == ("differs", "1")
+    assert "NaN is reported" in finding.detail
+
+
 def test_masked_logits_of_minus_infinity_are_numbers(tmp_path: Path) -> None:
     rows = [{"id": i, "target": i % 2, "logits": [1.0, 3.0, -math.inf]} for i in range(4)]
     report = _run(tmp_path, rows, accuracy="0.50", nll="1.127")

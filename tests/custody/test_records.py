@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.real import absent, need
+from tui.checkpoints.codes import CODES as FILES
 from tui.custody.codes import CODES, gap, refusal
 from tui.custody.records import Records, kind_of, records
 from tui.custody.table import parse_table, read_table
@@ -19,6 +21,7 @@ from tui.fleet.paths import Paths
 from tui.model.custody import Artifact, DigestReport, Moment, Record, Roster, Victim
 from tui.model.failure import Failure
 
+ROOT = Path(__file__).parents[2]
 NOW: Moment = "2026-03-01T12:00:00Z"
 
 
@@ -169,9 +172,40 @@ def test_kinds_and_codes() -> None:
         made = refusal(code, "x") if row.kind == "refusal" else gap(code, "x")
         assert made.code == code
         assert row.means.endswith(".")
-        assert row.clears.endswith(".")
+        assert row.clears
     with pytest.raises(KeyError):
         refusal("no-such-code", "x")
+
+
+def said_codes() -> dict[str, set[str]]:
+    """Codes that the programme writes into records and answers, each with the words that make it."""
+    found: dict[str, set[str]] = {}
+    for room in ("checkpoints", "custody", "workers", "verbs"):
+        for source in (ROOT / "tui" / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(source.read_text())):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                    continue
+                given = [node.args[0]] if node.func.id in ("refusal", "gap") and node.args else []
+                if node.func.id in ("Problem", "MetricProblem", "Gap", "Refusal"):
+                    given = [k.value for k in node.keywords if k.arg == "code"]
+                for one in given:
+                    if isinstance(one, ast.Constant):
+                        found.setdefault(str(one.value), set()).add(node.func.id)
+    return found
+
+
+def test_every_code_that_is_said_is_in_the_one_table_and_none_is_in_it_twice() -> None:
+    said = said_codes()
+    assert {"no-manifest", "population-incomplete", "copy-changed"} <= said.keys()
+    assert said.keys() - CODES.keys() == set()
+    for code, makers in said.items():
+        assert CODES[code].kind == "refusal" or not makers & {"refusal", "Refusal"}, code
+        assert CODES[code].kind == "gap" or "gap" not in makers, code
+    own = [node.keys for node in ast.walk(ast.parse((ROOT / "tui/custody/codes.py").read_text()))
+           if isinstance(node, ast.Dict)]  # fmt: skip
+    keys = [key.value for several in own for key in several if isinstance(key, ast.Constant)]
+    assert len(keys) == len({*keys})
+    assert not set(keys) & FILES.keys()
 
 
 TABLE = """\

@@ -101,6 +101,17 @@ def test_hold_unhold_and_the_receipts_of_both(where: Paths, capsys: pytest.Captu
     assert told["receipts"][1]["detail"] == "and so may the editor"
 
 
+def test_the_table_of_codes_tells_what_clears_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert rgt("receipts", "--codes") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("refusal  corrupt-lfs-pointer ") and "git lfs pull" in line for line in lines)
+    assert any(line.startswith("gap      same-device ") for line in lines)
+    assert rgt("receipts", "--codes", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["copy-changed"]["kind"] == "refusal"
+    assert all(one["means"] and one["clears"] for one in told.values())
+
+
 def test_receipts_names_the_first_bad_one(where: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(3):
         rgt("hold", "box-1", "--reason", "why")

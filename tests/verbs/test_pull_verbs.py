@@ -132,6 +132,7 @@ def test_over_ssh_to_another_box_and_read_on_it(
     assert back["independence"] == "same-device"  # both boxes of the rig are this computer
     restored = Path(back["consumer"]["path"])
     assert content(restored) == FILES
+    assert main(["verify", "exp", "--manifest", "/dev/null"]) == 2  # it would be held against nothing
     assert main(["verify", "exp"]) == 1  # random bytes are no checkpoint, and the box's python is asked
     out = capsys.readouterr().out
     assert "corrupt          ck/step_2.pt" in out

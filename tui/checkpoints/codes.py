@@ -1,4 +1,4 @@
-"""The one table of what can be wrong with a file, and what clears each.
+"""What can be wrong with a file, and what clears each: part of the one table in `tui.custody.codes`.
 
 Codes are stable: receipts and scripts name them. `effect` says what a code does to the verdict on a folder:
 ``refuses`` it, leaves it ``incomplete`` (something is not known), or is a ``gap`` that is told and stops
@@ -91,6 +91,7 @@ _REFUSES: dict[str, tuple[str, str]] = {
     "manifest-line": ("a line of the manifest is not a SHA-256 and a path", _MEND),
     "manifest-escapes": ("the manifest names a path outside the folder", _MEND),
     "manifest-twice": ("the manifest gives a file two digests", _MEND),
+    "bag-oxum": ("the bag counts other bytes or files than its payload has", _AGAIN),
     "manifest-empty": ("the manifest lists nothing", "Make it again from the producer's files."),
 }
 
@@ -113,11 +114,14 @@ _INCOMPLETE: dict[str, tuple[str, str]] = {
     "load-timed-out": ("loading did not end in time", "Verify again on an idle computer."),
     "metrics-unreadable": ("what the folder declares of its metrics is not valid", "Mend its custody.toml."),
     "nothing-judged": ("nothing here could be judged", "Name the right folder, or a manifest."),
-    "too-many-files": ("more files than are examined at once", "Verify its parts one by one."),
+    "too-many-files": ("more files than are looked at at once", "Name a deeper folder, or pack small ones."),
 }
 
 _GAPS: dict[str, tuple[str, str]] = {
-    "no-manifest": ("no manifest: only what is there was judged", _MANIFEST),
+    "no-manifest": (
+        "nothing lists what must be there: only what is there was judged",
+        "Give --manifest FILE; for a run, declare the counts in [custody].",
+    ),
     "metrics-not-checked": ("no metric was recomputed", "See the reason beside it."),
     "no-checkpoint": ("there is no checkpoint", "Name the right folder."),
     "values-not-checked": ("the numbers were not looked at", _INSTALL),

@@ -1,8 +1,9 @@
 """Every code that a step of the chain may refuse or warn with: what it means and what clears it.
 
-One table for the whole room. To add codes: write a table of the step below (`_ROSTER` shows the form), put it
-into `CODES`, and make the records with `refusal` and `gap`, which know the rest from here. A code is stable:
-it is never renamed and never given a second meaning, since receipts hold it for ever.
+One table, with the codes of files (`tui.checkpoints.codes`) in it; `rgt receipts --codes` prints it. To add
+codes: write a table of the step below (`_ROSTER` shows the form), put it into `CODES`, and make the records
+with `refusal` and `gap`, which know the rest from here. A code is stable: it is never renamed and never given
+a second meaning, since receipts hold it for ever.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tui.checkpoints.codes import CODES as FILES
 from tui.model.custody import Gap, Refusal
 
 
@@ -53,10 +55,6 @@ _ROSTER = {
     "root-unreadable": _refusal(
         "The folder can't be listed whole.", "Let this login read it, then take the roster again."
     ),
-    "too-many-files": _refusal(
-        "There are more files than one roster holds.",
-        "Pack or remove the small ones, or name a deeper folder.",
-    ),
     "generation-incomplete": _refusal(
         "A checkpoint generation lacks files, and no complete one is there in its place.",
         "Let the save finish, restore the missing files, or name what shall count in [custody].",
@@ -97,7 +95,6 @@ _ROSTER = {
         "Nobody can say whether this place survives; it is treated as destroyed.",
         "Ask whoever rents it out.",
     ),
-    "no-manifest": _gap("The run came without a list of its artifacts.", "Declare the counts in [custody]."),
     "generation-skipped": _gap(
         "An incomplete checkpoint generation is left out; a complete one is there.", "Look at what it lacks."
     ),
@@ -328,7 +325,50 @@ _JUDGING = {
     ),
 }
 
-CODES: Mapping[str, Code] = {**_ROSTER, **_DIGEST, **_COPY, **_READBACK, **_JUDGING, **_ENDING}
+_METRICS = {
+    "population-incomplete": _refusal(
+        "The predictions are not of exactly the declared samples, each of them once.",
+        "Evaluate each sample once, without padding or dropping, and save the predictions again.",
+    ),
+    "predictions-unreadable": _refusal(
+        "The predictions could not be read.",
+        "Save them again as parquet, csv, jsonl, npz or safetensors, or install what the detail names.",
+    ),
+    "metric-not-reported": _refusal(
+        "A declared metric is in no metrics file.", "Report it, or take it out of [[custody.metrics]]."
+    ),
+    "direction-contradicts": _refusal(
+        "A metric is declared to be better in the direction in which it is worse.",
+        "Correct its direction in [[custody.metrics]].",
+    ),
+    "evaluator-failed": _refusal(
+        "The declared evaluator gave no figure.",
+        "Run it by hand on a copy of the results and mend it, or take it out of [custody].",
+    ),
+    "population-not-declared": _gap(
+        "Nothing declares the full set of samples.", "Declare ids or count in [[custody.predictions]]."
+    ),
+    "counts-contradict": _gap(
+        "The metrics file gives several numbers of samples; none was used.",
+        "Declare ids or count in [[custody.predictions]].",
+    ),
+    "list-not-compared": _gap(
+        "A reported list is not one figure and was not compared.", "Report its last or best value by itself."
+    ),
+    "second-opinion-missing": _gap(
+        "Figures were recomputed by one implementation alone.",
+        "Install the second one: pip install 'remote-gpu-trainer[verify]'.",
+    ),
+}
+
+_FILES = {
+    code: Code("gap" if row.effect == "gap" else "refusal", f"{row.meaning}.", row.clears)
+    for code, row in FILES.items()
+}
+
+CODES: Mapping[str, Code] = {
+    **_FILES, **_ROSTER, **_DIGEST, **_COPY, **_READBACK, **_JUDGING, **_METRICS, **_ENDING,
+}  # fmt: skip
 
 
 def refusal(code: str, detail: str, path: str | None = None) -> Refusal:

@@ -69,9 +69,7 @@ def metric_report(
     load: LoadReport, measured: Measured, now: Moment, more: Iterable[Gap] = ()
 ) -> MetricReport:
     """Every reported metric beside its recomputation; its own problems become gaps or refusals."""
-    refused = (
-        refusal("metric-wrong", _words(p.path or "", p.detail)) for p in measured.problems if not p.gap
-    )
+    refused = (refusal(p.code, p.detail, p.path or None) for p in measured.problems if not p.gap)
     gaps = (Gap(code=p.code, detail=_words(p.path or "", p.detail)) for p in measured.problems if p.gap)
     return MetricReport(
         load=load.digest,

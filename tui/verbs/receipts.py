@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit
@@ -18,13 +19,27 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add both verbs to the command line."""
     receipts = sub.add_parser("receipts", help="list all receipts and verify their chain")
     receipts.add_argument("--json", action="store_true", help="print JSON")
-    receipts.set_defaults(run=_receipts)
+    receipts.add_argument(
+        "--codes", action="store_true", help="print every code a receipt may hold, and what clears it"
+    )
+    receipts.set_defaults(run=lambda args: _codes(args) if args.codes else _receipts(args))
     evidence = sub.add_parser(
         "evidence", help="what of a run is usable and how surely, then what is residual"
     )
     evidence.add_argument("name", metavar="RUN", help="a run, or a box with one run")
     evidence.add_argument("--json", action="store_true", help="print JSON")
     evidence.set_defaults(run=_evidence)
+
+
+def _codes(args: argparse.Namespace) -> int:
+    from tui.custody.codes import CODES
+
+    if args.json:
+        print(json.dumps({code: asdict(one) for code, one in CODES.items()}, ensure_ascii=True, indent=1))
+        return Exit.FINE
+    for code, one in sorted(CODES.items()):
+        print(f"{one.kind:<8} {code:<29} {one.means} {one.clears}")
+    return Exit.FINE
 
 
 def _receipts(args: argparse.Namespace) -> int:

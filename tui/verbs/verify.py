@@ -19,6 +19,7 @@ from tui.checkpoints.codes import CODES
 from tui.checkpoints.examine import Options, examine_tree, listed
 from tui.checkpoints.jailer import Jail
 from tui.checkpoints.manifest import MANIFEST_NAME, Manifest, compare, read_manifest
+from tui.custody.codes import CODES as ROOM
 from tui.model.failure import Exit, Failure
 from tui.model.text import amount, safe
 from tui.model.verdict import Acceptance, CheckpointVerdict, Examination, Problem
@@ -253,6 +254,8 @@ def _print_human(result: Result, out: Out = print) -> None:
     out(_summary(result))
     for step, codes in what_to_do([*(p.code for p in serious), *(c.code for c in found.checkpoints)]):
         out(f"  {', '.join(codes)}: {step}")
+    for code in sorted({p.code for p in serious} - CODES.keys() & ROOM.keys()):
+        out(f"  {code}: {ROOM[code].clears}")
     gaps = sorted({p.code for p in found.problems if effect_of(p) == "gap"})
     if gaps:
         out(f"  not checked or not there: {', '.join(gaps)}")

@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from tui.model.failure import Exit
+from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ def verify_run(args: argparse.Namespace) -> int:
     from tui.verbs.wiring import dialer
     from tui.workers.judged_apart import judge_apart
 
+    if args.manifest is not None:
+        raise Failure(
+            "--manifest goes with a folder: a run is held against what was hashed on its box.",
+            do="Leave it out, or name the folder with a / in it.",
+            exit=Exit.USAGE,
+        )
     task = errand(args.target, paths())
     name = task.spec.name
     asyncio.run(judge_apart(task, dialer(task.where, asker=TerminalAsker()), lambda phase, done, total: None))

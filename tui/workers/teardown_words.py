@@ -72,12 +72,16 @@ def gaps(found: Sequence[Gap], reasons: dict[str, str] | None = None) -> tuple[T
         Trouble(
             one.code,
             safe(one.detail, 400),
-            clears=safe(CODES[one.code].clears if one.code in CODES else "", 300),
+            clears=safe(_clears(one.code), 300),
             reason=safe(one.reason or said.get(one.code, ""), 300),
         )
         for one in found
     ]
     return _counted(told)
+
+
+def _clears(code: str) -> str:
+    return CODES[code].clears if code in CODES else ""
 
 
 def _counted(told: list[Trouble]) -> tuple[Trouble, ...]:
@@ -319,7 +323,7 @@ def _checkpoint_line(one: CheckpointFinding) -> str:
 
 
 def _checkpoint_trouble(one: CheckpointFinding) -> Trouble:
-    clears = CODES["checkpoint-refused"].clears if "checkpoint-refused" in CODES else ""
+    clears = _clears(one.code) or _clears("checkpoint-refused")
     return Trouble(
         one.code or one.verdict, safe(f"{one.verdict}: {one.detail}", 400), safe(one.path, 400), safe(clears)
     )
@@ -361,7 +365,7 @@ def _metric_trouble(one: MetricFinding) -> Trouble:
     return Trouble(
         "metric-wrong",
         safe(f"{_metric(one)} ({one.verdict})", 400),
-        clears=safe(CODES["metric-wrong"].clears if "metric-wrong" in CODES else ""),
+        clears=safe(_clears("metric-wrong")),
     )
 
 

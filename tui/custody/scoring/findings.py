@@ -272,6 +272,8 @@ def _detail(claim: Claim, found: _Verdict, scale: int, direction: Direction | No
     if found.value is not None and scale == 100:
         parts.append("compared as a percentage")
     reported = claim.reported.value
+    if reported is not None and not reported.is_finite() and found.verdict == "differs":
+        parts.append(f"{reported} is reported")  # JSON has no number for it
     if (
         found.verdict == "differs"
         and found.value is not None
