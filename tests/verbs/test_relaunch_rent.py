@@ -153,6 +153,25 @@ def test_the_terms_of_the_old_machine_hold_for_the_new_one(
     assert (body["image"], body["disk"], body["templateId"]) == ("mine:2", 70, "t1")
 
 
+def test_the_checkpoints_are_those_of_the_durable_copy(
+    other: Sshd, run: Path, cloud: Cloud, typed: list[str], words: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tui.custody.roster.SETTLE_S", 0.05)
+    pulled = ["relaunch", run.name, "--rent", "--pulled", *words[-2:], *TERMS]
+    assert main(pulled) == 2
+    assert f"rgt pull {run.name} --to DEST" in capsys.readouterr().err
+    main(["roster", run.name, "--verb", "stop"])
+    assert main(["digest", run.name]) == 0, capsys.readouterr()
+    assert main(["pull", run.name, "--to", str(tmp_path / "vault")]) == 0, capsys.readouterr()
+    typed.append("rent")
+    assert main(pulled) == 0, capsys.readouterr()
+    there = other.home / "rgt/p/active" / run.name
+    first = next(line for line in (there / "train.log").read_text().split("\n") if line.startswith("step"))
+    assert int(first.split("/")[0].split()[1]) == int((run / "ckpt-1").read_text()) + 1
+    assert len(cloud.asked) == 1
+
+
 def test_an_answer_that_never_came_is_looked_for_and_not_asked_again(
     where: Paths, other: Sshd, run: Path, cloud: Cloud, typed: list[str], words: list[str],
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
