@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import errno
 import importlib
+import io
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from tui import __version__
+from tui.last_words import last_words, output_fault
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 
@@ -106,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `rgt`. Returns the exit code; every failure is one sentence on stderr."""
     if argv is None:
         _end_in_order()
+        _say_anything()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = int(_run(words))
@@ -123,16 +124,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as fault:
         if os.environ.get("RGT_DEBUG"):
             raise
-        if why := _output_fault(fault):
+        if why := output_fault(fault):
             print(f"rgt: the output cannot be written: {why}.", file=sys.stderr)
             _drop_output()
-            return int(Exit.UNKNOWN)
-        where = _place(fault)
-        print(
-            f"rgt: an error of rgt's own: {safe(f'{type(fault).__name__}: {fault}', 300)} ({where}). "
-            "Nothing on any box was changed by it. RGT_DEBUG=1 shows all of it for a bug report.",
-            file=sys.stderr,
-        )
+        else:
+            print(f"rgt: {last_words(fault)}", file=sys.stderr)
         return int(Exit.UNKNOWN)
 
 
@@ -143,27 +139,16 @@ def _end_in_order() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-_TAKES_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-
-
-def _output_fault(fault: Exception) -> str:
-    """Why standard output takes no more; empty where that isn't it. Files that are opened have a name."""
-    if isinstance(fault, OSError) and fault.filename is None and fault.errno in _TAKES_NO_MORE:
-        return str(fault.strerror)
-    return ""
+def _say_anything() -> None:
+    """A sign that the terminal's encoding lacks is written as its number: no name breaks a verb off."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:
     """What is left of the output goes nowhere: no second error at the interpreter's exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _place(fault: Exception) -> str:
-    """Where in rgt it happened: file and line, without the operator's paths."""
-    frames = traceback.extract_tb(fault.__traceback__)
-    ours = [f for f in frames if f"{os.sep}tui{os.sep}" in f.filename]
-    last = (ours or frames)[-1]
-    return f"{last.filename.rpartition(f'{os.sep}tui{os.sep}')[2]}:{last.lineno}"
 
 
 def _run(words: list[str]) -> int:

@@ -125,3 +125,18 @@ def test_without_a_keyboard_the_cron_line_is_printed(
     monkeypatch.setattr("tui.custody.keyboard.read_line", nobody)
     assert main(["patrol", "--install"]) == 4
     assert "patrol --quiet" in capsys.readouterr().out
+
+
+def test_a_disk_that_takes_nothing_keeps_no_tick_from_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A timer's tick is what tells of a full disk; it must not be lost to that disk."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "state").touch()  # nothing can be written below a file
+    monkeypatch.setenv("RGT_HOME", str(tmp_path))
+    monkeypatch.setenv("RGT_NO_ACCOUNTS", "1")
+    assert main(["patrol"]) == 1
+    told = capsys.readouterr()
+    assert "No box yet" in told.out
+    assert "could not be kept" in told.err
+    assert "Traceback" not in told.err

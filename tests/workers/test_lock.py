@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tui.workers.lock import WatchLock
+import pytest
+
+from tui.model.failure import Failure
+from tui.workers.lock import WatchLock, alone
 
 HOLD = """
 import sys, time
@@ -49,6 +52,22 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.wait(timeout=10)
+
+
+def test_alone_or_told_why_not(tmp_path: Path) -> None:
+    def take(path: Path) -> WatchLock:
+        return alone(
+            path, lambda who: f"{who} has it.", about="it is free", means="Nothing.", do="Go.", code="had"
+        )
+
+    mine = take(tmp_path / "a.lock")
+    with pytest.raises(Failure, match=rf"rgt with pid {os.getpid()}, since .* has it\. Nothing\. Go\."):
+        take(tmp_path / "a.lock")
+    mine.release()
+    take(tmp_path / "a.lock").release()
+    (tmp_path / "file").touch()
+    with pytest.raises(Failure, match=r"Whether it is free cannot be told \(.+\)\. Nothing\."):
+        take(tmp_path / "file" / "b.lock")
 
 
 def test_a_damaged_lock_file_is_still_a_lock(tmp_path: Path) -> None:

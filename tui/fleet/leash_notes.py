@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tui.fleet.paths import Paths
+from tui.fleet.whole_file import write_whole
 from tui.model.text import SafeText, safe
 
 _CAP = 64 << 10
 
 
 def note(where: Paths, box: str, at: float | None) -> None:
-    """Remember when a box stops itself; None: it does not any more. Raises OSError."""
-    notes = noted(where)
+    """Remember when a box stops itself; None: it does not any more. Raises OSError: nothing changed."""
+    try:
+        notes = _read(where)
+    except ValueError:  # nothing in it can be told any more
+        notes = {}
     if at is None:
         notes.pop(box, None)
     else:
         notes[box] = at
-    file = _file(where)
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = file.with_suffix(f".part{os.getpid()}")
-    part.write_text(json.dumps(notes, indent=1), encoding="utf-8")
-    part.replace(file)
+    write_whole(_file(where), json.dumps(notes, indent=1))
 
 
 def noted(where: Paths) -> dict[str, float]:
     """Dates by box, in seconds since the epoch; none where the file cannot be read: `rgt leash BOX` asks."""
     try:
-        with _file(where).open("rb") as file:
-            read: Any = json.loads(file.read(_CAP))
+        return _read(where)
     except (OSError, ValueError):
         return {}
+
+
+def _read(where: Paths) -> dict[str, float]:
+    """Raises OSError: it is there and cannot be read; ValueError: it is no such file."""
+    try:
+        with _file(where).open("rb") as file:
+            read: Any = json.loads(file.read(_CAP))
+    except FileNotFoundError:
+        return {}
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(read, dict):
         return {}
     return {name: float(at) for name, at in read.items() if isinstance(at, int | float) and 0 < at < 1e11}

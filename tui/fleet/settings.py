@@ -5,6 +5,7 @@ A bad entry is left out and the rest works. The file is only read here; `tui.fle
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,9 +110,10 @@ def _checked(model: type[E_], kind: str, name: str, entry: Mapping[str, Any]) ->
         if rules.is_secret_key(key):
             raise Failure(f"{key}: {_NO_SECRETS}", do=_SECRETS_ADVICE, code=BAD)
         if key not in model.model_fields:
-            known = ", ".join(model.model_fields)
             raise Failure(
-                f"{safe(key, 60)} is not a key of [{kind}.{name}].", do=f"Known: {known}.", code=BAD
+                f"{safe(key, 60)} is not a key of [{kind}.{name}].",
+                do=f"{_meant(key, model)}Known: {_few(model)}.",
+                code=BAD,
             )
     try:
         return model.model_validate(dict(entry))
@@ -252,7 +254,8 @@ class _Reader:
             if rules.is_secret_key(key):
                 self._bad((*path, key), _NO_SECRETS, do=_SECRETS_ADVICE)
             elif key not in model.model_fields and key not in besides:
-                self._warn((*path, key), "is not known and is ignored", f"Known: {_few(model)}.")
+                do = f"{_meant(key, model)}Known: {_few(model)}."
+                self._warn((*path, key), "is not known and is ignored", do)
 
     def _secrets(self, entry: Mapping[str, Any], path: KeyPath, means: str) -> bool:
         hits = [key for key in entry if rules.is_secret_key(key)]
@@ -274,6 +277,13 @@ class _Reader:
 
 def _few(model: type[Entry]) -> str:
     return ", ".join(model.model_fields)
+
+
+def _meant(key: str, model: type[Entry]) -> str:
+    """The key that was perhaps meant, as a question."""
+    begun = [known for known in model.model_fields if len(key) > 2 and known.startswith(key.lower())]
+    near = begun[:1] or difflib.get_close_matches(key.lower(), model.model_fields, 1)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _dotted(path: KeyPath) -> str:

@@ -107,6 +107,8 @@ def _file(root: Path, name: str) -> CodeFile | None:
         status = path.stat()
     except FileNotFoundError:
         return None  # git lists what is deleted and not committed
+    except (OSError, RuntimeError):  # the latter: Python 3.11 and 3.12 of links that lead back to themselves
+        raise _cannot(f"{safe(name, 200)} is a link that leads nowhere, or can't be read.") from None
     if stat.S_ISDIR(status.st_mode):
         raise _cannot(f"{safe(name, 200)} is a link to a folder, or a repository of its own.")
     if not stat.S_ISREG(status.st_mode):

@@ -193,7 +193,7 @@ def ssh_checks(environment: os._Environ[str] | dict[str, str], run: Run) -> Iter
         yield Check(
             "ssh agent",
             "change" if many else "ok",
-            f"{count} key(s)",
+            f"keys {count}",
             "Servers stop after six tries: name the key of each box (`rgt edit BOX key=...`)."
             if many
             else "",
@@ -207,7 +207,7 @@ def key_checks(folder: Path) -> Iterator[Check]:
     except OSError:
         files = []
     if not files:
-        yield Check("keys", "ok", "no key files in ~/.ssh", "Make one with: ssh-keygen -t ed25519")
+        yield Check("keys", "ok", "no key files in ~/.ssh; `rgt setup` makes one for you")
         return
     for file in files:
         try:
@@ -238,7 +238,7 @@ def file_checks(where: Paths) -> Iterator[Check]:
     from tui.fleet import keymap, profiles, settings, themes
 
     loaded = settings.load(where.fleet_file)
-    summary = f"{where.fleet_file}: {len(loaded.instances)} box(es), {len(loaded.runs)} run(s)"
+    summary = f"{where.fleet_file}: boxes {len(loaded.instances)}, runs {len(loaded.runs)}"
     yield from _files("fleet file", loaded.problems, summary)
     yield from _files("keymap", keymap.load(where.keymap_file, ACTIONS).problems, str(where.keymap_file))
     own = themes.load([shipped("themes"), where.themes])
@@ -261,6 +261,9 @@ def _writable(name: str, folder: Path) -> Check:
         return Check(
             name, "change", f"{folder}: {error.strerror}", "Set RGT_HOME to a directory you can write to."
         )
+    if not os.access(folder, os.W_OK):
+        words = f"{folder}: nothing can be written there"
+        return Check(name, "change", words, "Give access, or set RGT_HOME to a directory you can write to.")
     if free.f_files and free.f_favail == 0:
         return Check(name, "change", f"{folder}: no inodes left", "Free some files: nothing can be recorded.")
     if free.f_bavail * free.f_frsize < 64 << 20:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tui.box.address import Address, parse_address
 from tui.custody.host_keys import trust_store
 from tui.fleet import fleet_file, settings
+from tui.fleet.fleet_entries import InstanceEntry, RunEntry
 from tui.fleet.paths import Paths, paths, shipped
 from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
@@ -34,7 +35,12 @@ PASSWORD_DROPPED = "a password was in the paste and was not stored: set password
 def register(sub: Parsers[argparse.ArgumentParser]) -> None:
     """Add the verbs of this file to the command line."""
     _register_add(sub)
-    edit = sub.add_parser("edit", help="change what is known of a box or run")
+    edit = sub.add_parser(
+        "edit",
+        help="change what is known of a box or run",
+        description=f"Keys of a box: {', '.join(InstanceEntry.model_fields)}. "
+        f"Keys of a run: {', '.join(RunEntry.model_fields)}.",
+    )
     edit.add_argument("name", metavar="NAME", help="a box, or a run where no box has the name")
     edit.add_argument("changes", metavar="KEY=VALUE", nargs="+", help="an empty value removes the key")
     _finish(edit, lambda args: edit_entry(_where(args), args.name, args.changes, as_json=args.json))

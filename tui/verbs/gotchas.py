@@ -84,7 +84,7 @@ def _told(found: Iterable[Piece], whole: bool, wide: int) -> Iterator[str]:
             yield from wrapped(safe(piece.answer), wide, "  ")
             yield f"  > {piece.id}"
     if number == 0:
-        yield "Nothing that is known fits these words."
+        yield "Nothing that is known fits these words. Try the message's own, or `rgt triage --log FILE`."
     elif not whole:
         yield ""
         yield "`rgt gotchas ID` tells all of one."

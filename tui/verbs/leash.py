@@ -35,7 +35,6 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 async def _leash(args: argparse.Namespace) -> int:
-    from tui.fleet.leash_notes import note
     from tui.fleet.paths import paths
     from tui.runs import leash
     from tui.verbs.ending import changing, instance_named
@@ -50,7 +49,7 @@ async def _leash(args: argparse.Namespace) -> int:
         if args.off:
             told = await leash.off(await line())
             _recorded(where, box, "off", "taken off")
-            note(where, box.name, None)
+            _noted(where, box, None)
         elif args.test:
             command = (await leash.test(await line())).removeprefix("would: ")
             print(
@@ -60,10 +59,24 @@ async def _leash(args: argparse.Namespace) -> int:
         elif args.hours is not None:
             told = await leash.arm(await line(), round(args.hours * 3600))
             _recorded(where, box, "armed", f"armed for {args.hours:g} h")
-            note(where, box.name, None if told.left_s is None else time.time() + told.left_s)
+            _noted(where, box, None if told.left_s is None else time.time() + told.left_s)
         else:
             told = await leash.look(await line())
     return _tell(args, box, told)
+
+
+def _noted(where: Paths, box: Instance, at: float | None) -> None:
+    """Keep the date, or tell that it is not kept: the leash itself is the box's."""
+    from tui.fleet.leash_notes import note
+
+    try:
+        note(where, box.name, at)
+    except OSError as error:
+        print(
+            f"rgt: It is done on {box.name}, and its date could not be noted here ({error.strerror}), so "
+            f"`rgt status` tells it wrongly or not at all. Make room or give access in {where.state}.",
+            file=sys.stderr,
+        )
 
 
 def _possible(box: Instance, where: Paths) -> None:

@@ -11,12 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.fleet.whole_file import write_whole
 from tui.model.failure import Exit, Failure
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ async def _tick(args: argparse.Namespace) -> int:
     untold = await _notify(news) if news else None
     if untold:
         print(f"rgt: {untold}", file=sys.stderr)
-    _keep(where, words(now))
     if args.json:
         print(json.dumps(_as_json(now, news), ensure_ascii=False, indent=1))
     else:
@@ -67,6 +66,9 @@ async def _tick(args: argparse.Namespace) -> int:
             print(f"{mark} {one.line}{'  (changed)' if one in news and not args.quiet else ''}")
         if not now:
             print("No box yet. Add one with: rgt add 'ssh -p PORT USER@HOST'")
+    if (unkept := _keep(where, words(now))) is not None:
+        print(f"rgt: {unkept.line}", file=sys.stderr)
+        problems = (*problems, unkept)
     if any(one.escalated for one in now) or problems:
         return Exit.ATTENTION
     return exit_code(snapshot)
@@ -91,17 +93,22 @@ def _last(where: Paths) -> dict[str, str]:
     """What the tick before saw. A file that cannot be read is as none: everything escalated is told again."""
     try:
         read = json.loads((where.state / "patrol.json").read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return {k: v for k, v in read.items() if isinstance(v, str)} if isinstance(read, dict) else {}
 
 
-def _keep(where: Paths, seen: Mapping[str, str]) -> None:
-    where.state.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=where.state, prefix=".patrol-")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(dict(seen), file)
-    Path(name).replace(where.state / "patrol.json")
+def _keep(where: Paths, seen: Mapping[str, str]) -> Failure | None:
+    """Keep what was seen for the next tick, or say that it is not kept."""
+    try:
+        write_whole(where.state / "patrol.json", json.dumps(dict(seen)))
+    except OSError as error:
+        return Failure(
+            f"What this tick saw could not be kept in {where.state} ({error.strerror}).",
+            means="The next one tells the same changes again.",
+            do="Make room or give access there.",
+        )
+    return None
 
 
 async def _notify(news: Sequence[Tick]) -> str | None:
@@ -149,9 +156,15 @@ def _install(args: argparse.Namespace) -> int:
     if typed.strip() != "yes":
         print("Nothing was done.")
         return Exit.ATTENTION
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in units.items():
-        (folder / name).write_text(text, "utf-8")
+    try:
+        for name, text in units.items():
+            write_whole(folder / name, text)
+    except OSError as error:
+        raise Failure(
+            f"The units could not be written into {folder} ({error.strerror}).",
+            means="No timer runs.",
+            do=f"Make room or give access there, or use cron: {cron}",
+        ) from None
     for words in (("daemon-reload",), ("enable", "--now", f"{_TIMER}.timer")):
         done = _systemctl(*words)
         if done is None or done.returncode != 0:

@@ -12,9 +12,16 @@ from tui.model.failure import Exit, Failure
 
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    ssh = sub.add_parser("ssh", help="a shell or a command on a box")
+    ssh = sub.add_parser(
+        "ssh",
+        help="a shell or a command on a box",
+        description="The exit status is ssh's own: the command's, or 255 where the box can't be reached.",
+    )
     ssh.add_argument("name", metavar="BOX", help="a box of the fleet")
-    ssh.add_argument("command", nargs=argparse.REMAINDER, metavar="CMD", help="run this instead of a shell")
+    command = ssh.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="CMD", help="run this instead of a shell"
+    )
+    command.required = False  # argparse calls what may be empty required, too
     ssh.set_defaults(run=_ssh)
     forward = sub.add_parser("forward", help="reach a port of a box on this computer")
     forward.add_argument("name", metavar="BOX", help="a box of the fleet")

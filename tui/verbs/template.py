@@ -12,7 +12,7 @@ _TEMPLATES = ("checkpoint",)
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
     template = sub.add_parser("template", help="print code to copy: atomic checkpoints that always resume")
-    template.add_argument("name", choices=_TEMPLATES, help="which one")
+    template.add_argument("name", choices=_TEMPLATES, metavar="NAME", help=f"one of: {', '.join(_TEMPLATES)}")
     template.set_defaults(run=_template)
 
 

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,31 @@ class WatchLock:
             self._fd = None
 
 
+def alone(
+    path: Path, busy: Callable[[SafeText], str], *, about: str, means: str, do: str, code: str
+) -> WatchLock:
+    """The lock, which is ours from here on.
+
+    Args:
+        busy: the sentence about who has it.
+        about: what cannot be told where nothing can be locked, after "Whether".
+        do: what to do about another one's.
+
+    Raises:
+        Failure: another rgt has it, or nothing can be locked there.
+    """
+    lock = WatchLock(path)
+    try:
+        holder = lock.claim()
+    except OSError as error:
+        raise Failure(
+            f"Whether {about} cannot be told ({error.strerror}).", means=means, do=f"Look at {path.parent}."
+        ) from None
+    if holder is not None:
+        raise Failure(busy(holder), means=means, do=do, code=code)
+    return lock
+
+
 @contextlib.contextmanager
 def starting(where: Paths, run: str) -> Iterator[None]:
     """Be the only one on this computer that starts a run, here or elsewhere, for the length of the block.
@@ -69,22 +94,14 @@ def starting(where: Paths, run: str) -> Iterator[None]:
     Raises:
         Failure: another one starts it, or nothing can be locked.
     """
-    lock = WatchLock(where.locks / "start" / f"{run.replace('/', '_')}.lock")
-    try:
-        holder = lock.claim()
-    except OSError as error:
-        raise Failure(
-            f"Whether somebody starts {safe(run, 100)} cannot be told ({error.strerror}).",
-            means="Nothing was started.",
-            do=f"Look at {where.locks}.",
-        ) from None
-    if holder is not None:
-        raise Failure(
-            f"{safe(run, 100)} is being started by {holder}.",
-            means="Nothing was started here.",
-            do="Wait for its answer; the same command looks first.",
-            code="being-started",
-        )
+    lock = alone(
+        where.locks / "start" / f"{run.replace('/', '_')}.lock",
+        lambda holder: f"{safe(run, 100)} is being started by {holder}.",
+        about=f"somebody starts {safe(run, 100)}",
+        means="Nothing was started.",
+        do="Wait for its answer; the same command looks first.",
+        code="being-started",
+    )
     try:
         yield
     finally:

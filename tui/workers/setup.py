@@ -20,7 +20,7 @@ from tui.model.text import SafeText, safe
 from tui.setup import state as kept
 from tui.setup.state import STEPS, Did, Shown, State, Step, Tools, lines
 from tui.setup.walk import steps
-from tui.workers.lock import WatchLock
+from tui.workers.lock import WatchLock, alone
 
 _TOLD = 8
 
@@ -108,23 +108,14 @@ class Setup:
         self._left = False
         if self._lock is not None:
             return
-        lock = WatchLock(self._tools.where.locks / "setup.lock")
-        try:
-            holder = lock.claim()
-        except OSError as error:
-            raise Failure(
-                f"Whether another rgt is at the setup is not known ({error.strerror}).",
-                means="Nothing was done.",
-                do=f"Look at {lock.path.parent}.",
-            ) from None
-        if holder is not None:
-            raise Failure(
-                f"{holder} is at the setup.",
-                means="Nothing was done here.",
-                do="Go on there, or close it and open the setup again.",
-                code="setup-held",
-            )
-        self._lock = lock
+        self._lock = alone(
+            self._tools.where.locks / "setup.lock",
+            lambda holder: f"{holder} is at the setup.",
+            about="another rgt is at the setup",
+            means="Nothing was done here.",
+            do="Go on there, or close it and open the setup again.",
+            code="setup-held",
+        )
         self._state = await asyncio.to_thread(kept.load, self._tools.where)
 
     def _let_go(self) -> None:

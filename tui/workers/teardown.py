@@ -30,7 +30,7 @@ from tui.model.text import SafeText, safe
 from tui.workers import teardown_words as words
 from tui.workers.box import Dial
 from tui.workers.end import End, approved, chain_end, copy_against, prove, stop_end
-from tui.workers.lock import WatchLock
+from tui.workers.lock import WatchLock, alone
 from tui.workers.patience import Patience
 from tui.workers.reader_choice import choose_reader, reader_of, reader_words, readers
 from tui.workers.teardown_ahead import dates, waiting
@@ -326,13 +326,15 @@ class Teardown:
     def _claim(self) -> None:
         """Only one rgt of this computer walks a box's chain. Raises Failure."""
         if self._lock is None:
-            lock = WatchLock(self._where.locks / f"teardown-{self._instance.name}.lock")
-            holder = lock.claim()
-            if holder is not None:
-                raise Failure(
-                    f"{holder} is at the end of {self._instance.name}.", do="Go on there, or close it."
-                )
-            self._lock = lock
+            name = self._instance.name
+            self._lock = alone(
+                self._where.locks / f"teardown-{name}.lock",
+                lambda holder: f"{holder} is at the end of {name}.",
+                about=f"another rgt is at the end of {name}",
+                means="Nothing was done here.",
+                do="Go on there, or close it.",
+                code="end-held",
+            )
 
     def _errand(self, platform: Platform) -> Errand | None:
         """The run whose files must survive. Raises Failure where one is needed and there is none."""

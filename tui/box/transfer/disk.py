@@ -95,8 +95,8 @@ def _reason(error: OSError, path: Path) -> tuple[str, str, str]:
 
 def _no_inodes(path: Path) -> bool:
     try:
-        said = os.statvfs(path if path.exists() else path.parent)
-    except OSError:
+        said = os.statvfs(next(one for one in (path, *path.parents) if one.exists()))
+    except (OSError, StopIteration):
         return False
     return bool(said.f_files) and said.f_favail == 0
 
