@@ -7,8 +7,9 @@ from typing import Any
 from tests.corpus import evidence
 from tests.corpus.runner import Case
 from tui.model.text import log_lines, plain
+from tui.triage.columns import Lines
 from tui.triage.engine import diagnose
-from tui.triage.progress import Found, read_line
+from tui.triage.progress_line import Found
 from tui.triage.scan import scan
 
 _ENCODINGS = {"gb18030": "gbk"}
@@ -31,8 +32,9 @@ def _progress(raw: bytes, *, cut: bool) -> dict[str, Any]:
     """The newest epoch, step, total and loss; a last line that was cut tells only what an ended one could."""
     lines = [plain(line) for line in log_lines(raw)]
     folded: dict[str, Any] = {}
+    reader = Lines()
     for place, line in enumerate(lines, 1):
-        found = read_line(line)
+        found = reader.read(line)
         if place == len(lines) and cut and _cut_short(found, folded):
             continue
         for name, value in (

@@ -7,6 +7,9 @@ import pytest
 from tests.triage import reading
 from tests.triage.reading import Case
 from tui.triage.catalog import load
+from tui.triage.engine import diagnose
+from tui.triage.inputs import Known
+from tui.triage.scan import scan
 
 CASES = list(reading.cases())
 CLASSES = frozenset(
@@ -58,3 +61,24 @@ def test_a_line_of_source_that_a_traceback_shows_is_no_evidence() -> None:
     found = reading.judged(Case("+", "ckpt_mismatch", "", text.rstrip("\n").split("\n")))
     assert reading.first(found) == "ckpt_mismatch"
     assert [one.line for one in found.incidents[0].evidence] == [3]
+
+
+@pytest.mark.parametrize(
+    ("log", "rc", "cls"),
+    [
+        (None, 137, "sigkill_unexplained"),
+        (b"step 10 loss 2.1\n", 137, "sigkill_unexplained"),
+        (b"step 10 loss 2.1\n", 143, "proc_terminated"),
+        (b"step 10 loss 2.1\n", 1, "proc_exception"),
+        (None, 0, None),
+        (b"Training completed.\n", 137, None),
+    ],
+)
+def test_the_status_of_a_run_speaks_where_its_log_does_not(
+    log: bytes | None, rc: int, cls: str | None
+) -> None:
+    digest = None if log is None else scan([log], reading.rules().finder)
+    found = diagnose(reading.rules(), digest, known=Known(rc=rc))
+    assert reading.first(found) == cls
+    if cls is not None:
+        assert (found.outcome, found.incidents[0].evidence[0].source) == ("dead", "rc")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tui.model.run import Progress
 from tui.model.text import LogText, log_lines
-from tui.triage.progress import LOSSES, ProgressReader, read_line
+from tui.triage.progress import LOSSES, ProgressReader
+from tui.triage.progress_line import read_line
 
 
 def read(text: str) -> Progress | None:
@@ -48,6 +49,15 @@ def read(text: str) -> Progress | None:
         ("step 8800 loss 1.02", "step", 8800, None, 1.02, None),
         ("[2024-05-01 10:00:00] step 1,200/50,000 | loss 2.5 | eta 3h 12m", "step", 1200, 50000, 2.5, 11520),
         ("[INFO] epoch 3 loss=0.412 (banana dataset, finance split)", "epoch", 3, None, 0.412, None),
+        # columns under a heading: fastai, Hugging Face in a notebook, a file of figures
+        ("epoch     train_loss  valid_loss  accuracy  time    \n"
+         "0         1.102223    0.367693    0.916667  00:10   \n"
+         "1         0.688286    #na#        0.916667  00:10   ", "epoch", 1, None, 0.688286, None),
+        ("Step\tTraining Loss\tValidation Loss\n500\t1.2345\t1.3001\n1000\t0.9876\t1.1002",
+         "step", 1000, None, 0.9876, None),
+        ("epoch,step,train_loss,val_loss\n3,1200,0.41,0.52", "step", 1200, None, 0.41, None),
+        # counters in Chinese
+        ("第 3/20 轮, 步数 150/400, 损失: 0.5123", "epoch", 3, 20, 0.5123, None),
         # nanoGPT
         ("iter 100: loss 2.3456, time 1200.11ms, mfu 12.3%", "step", 100, None, 2.3456, None),
         ("step 250: train loss 2.31, val loss 2.40", "step", 250, None, 2.31, None),

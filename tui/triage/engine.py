@@ -68,6 +68,8 @@ def _views(log: Digest | None, said: Sequence[Said], telemetry: Telemetry | None
         views.append(
             View("log", LOG, log.rows, known, telemetry, known.rc, whole=log.whole, cut_at_end=log.cut_at_end)
         )
+    elif known.rc:  # a run that left nothing but its status
+        views.append(View("log", LOG, (), known, telemetry, known.rc))
     views += [of_text(one, known, telemetry) for one in said]
     for view in views:
         view.others = tuple(other for other in views if other is not view)

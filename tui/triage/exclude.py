@@ -8,6 +8,7 @@ from tui.model.incident import Fact, RuledOut
 from tui.model.telemetry import Filesystem, Telemetry
 from tui.model.text import safe
 from tui.triage.inputs import Known
+from tui.triage.readers.tables import holding
 
 _STORAGE = ("disk_full", "inodes_full", "fs_readonly")
 _ROOM_PCT = 90.0
@@ -47,7 +48,10 @@ def _memory_of_card(cls: str, facts: Mapping[str, Fact]) -> Iterator[RuledOut]:
 
 def _storage(cls: str, facts: Mapping[str, Fact], systems: tuple[Filesystem, ...]) -> Iterator[RuledOut]:
     path = facts.get("path") or facts.get("mount")
-    fs = _holding(str(path), systems) if path else systems[0] if len(systems) == 1 else None
+    mount = holding(str(path), [str(fs.mount) for fs in systems]) if path else None
+    fs = next((fs for fs in systems if fs.mount == mount), None) if path else None
+    if path is None and len(systems) == 1:
+        fs = systems[0]
     if fs is None:
         return
     if cls != "disk_full" and fs.use_pct is not None and fs.use_pct < _ROOM_PCT:
@@ -56,12 +60,6 @@ def _storage(cls: str, facts: Mapping[str, Fact], systems: tuple[Filesystem, ...
         yield RuledOut("inodes_full", safe(f"{fs.inode_use_pct:.0f} % of the inodes of {fs.mount} are used"))
     if cls != "fs_readonly" and fs.read_only is False:
         yield RuledOut("fs_readonly", safe(f"{fs.mount} is mounted for writing"))
-
-
-def _holding(path: str, systems: tuple[Filesystem, ...]) -> Filesystem | None:
-    """The mount below which a path lies: the longest that is a beginning of it."""
-    above = [fs for fs in systems if path == fs.mount or path.startswith(fs.mount.rstrip("/") + "/")]
-    return max(above, key=lambda fs: len(fs.mount), default=None)
 
 
 def _vanished(telemetry: Telemetry, known: Known) -> Iterator[RuledOut]:

@@ -23,6 +23,7 @@ _PREFIXES = tuple(
         r"\[\d+,(?P<rank>\d+)\]<std(?:err|out)>:\s?",
         r"(?P<rank>\d{1,5}):\s",
         r"\((?:[\w.<>=-]+ )*?(?:pid|ip|rank)=[\d.]+(?:, ?\w+=[\w.-]+)*\)\s*",
+        r"(?!(?:\w+\.)+[A-Z])"  # sqlite3.OperationalError is no host
         r"(?P<name>[a-z][a-z0-9.-]*\d[\w.-]*|[a-z]+(?:-[a-z0-9]+){1,5})(?::| +\|)\s+(?=\S)",
         r"\d{4}-\d\d-\d\dT[\d:.]+Z? (?:stdout|stderr) [FP] ",
         _TIME + r"(?: +[\w.-]+ [\w.@/-]+(?:\[\d+\])?:)?[ |:,-]*",

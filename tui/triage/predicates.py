@@ -164,14 +164,12 @@ def _mounts(telemetry: Telemetry) -> Iterator[Subject]:
         yield Subject("fs", values, str(fs.mount), _source(telemetry.filesystems.source, "df"))
 
 
+_IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "udf", "cvmfs2", "fuse.cvmfs2"})
+
+
 def _image(fs: Filesystem) -> bool:
     """Whether the mount is an image: made full, and never written."""
-    return str(fs.source).startswith("/dev/loop") or str(fs.fstype) in (
-        "squashfs",
-        "iso9660",
-        "erofs",
-        "cramfs",
-    )
+    return str(fs.source).startswith(("/dev/loop", "cvmfs")) or str(fs.fstype) in _IMAGES
 
 
 def _machine(telemetry: Telemetry, known: Known) -> Iterator[Subject]:

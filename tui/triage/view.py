@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ from typing import Any
 
 from tui.model.telemetry import Telemetry
 from tui.model.text import LogText, SafeText, safe
+from tui.triage.columns import Lines
 from tui.triage.inputs import NOTHING_KNOWN, Known, Said
 from tui.triage.lines import LIMIT, Row, row
-from tui.triage.progress import Found, ProgressReader, read_line
+from tui.triage.progress import ProgressReader
+from tui.triage.progress_line import Found, read_line
 from tui.triage.schema import Kind
 
 # A program that prints texts it works with quotes errors of others: prompts, samples, answers, translations.
@@ -275,8 +278,9 @@ def _at_exit(rows: tuple[Row, ...]) -> Iterable[int]:
 def _pulses(rows: Iterable[Row]) -> Iterable[Pulse]:
     """A bar that stands still or is drawn once more shows nothing; a loss or a counter that grows does."""
     furthest: dict[int | None, int] = {}
+    lines = Lines()
     for index, one in enumerate(rows):
-        found = read_line(one.text)
+        found = lines.read(one.text)
         if not found.training:
             continue
         key = found.steps
@@ -289,6 +293,8 @@ def _pulses(rows: Iterable[Row]) -> Iterable[Pulse]:
 
 
 def _shows(found: Found, grows: bool, first: bool, bar: bool) -> bool:
+    if found.loss is not None and not math.isfinite(found.loss):
+        return False  # a loop that goes round is no training at work
     if bar:
         return grows and not (first and found.step == 0)
     if found.loss is not None:

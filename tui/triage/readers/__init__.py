@@ -9,6 +9,7 @@ from tui.triage.finding import Hit
 from tui.triage.readers import (
     endings,
     exceptions,
+    gpu_cells,
     kernel,
     loss_scale,
     losses,
@@ -55,6 +56,7 @@ READERS: dict[str, Reader] = {
     "quota-table": Reader(tables.quota),
     "mounts-read-only": Reader(tables.read_only),
     "kernel-gpu": Reader(kernel.of_class, kernel.WORDS),
+    "ecc-cells": Reader(gpu_cells.bad_memory),
     "silent": Reader(states.silent),
     "rebooted": Reader(states.rebooted),
     "oom-counter": Reader(states.oom_counter, ("oom_kill ",)),

@@ -13,7 +13,8 @@ from tui.triage.view import View
 WORDS = (
     "killed", "terminated", "segmentation", "core dumped", "exitcode", "exit code", "return code",
     "exit status", "by signal", "on signal", "got signal", "death signal", "hangup", "aborted",
-    "bus error", "signals.sig", "signal sig", "root cause", "keyboardinterrupt", "已杀死", "段错误", "已终止",
+    "bus error", "signals.sig", "signal sig", "root cause", "keyboardinterrupt", "已杀死", "已殺死", "段错误",
+    "已终止", "強制終了",
     "已放弃", "总线错误", "processraised", "illegal instruction", "floating point exception",
     "command terminated", "received signal", "local_rank:", "exited with", "getötet", "processus arrêté",
     "sigkill", "double free", "free():", "malloc", "corrupted", "assertion",
@@ -31,13 +32,13 @@ _SAID = {
     "illegal instruction": 4, "floating point exception": 8, "interrupt": 2, "已杀死": 9, "段错误": 11,
     "段错误 (核心已转储)": 11, "已终止": 15, "已放弃": 6, "总线错误": 7, "getötet": 9, "processus arrêté": 9,
     "speicherzugriffsfehler": 11, "erreur de segmentation": 11, "中止": 6, "強制終了": 9, "挂起": 1,
+    "已殺死": 9,
 }  # fmt: skip
 _WORD = "(?P<said>" + "|".join(sorted(map(re.escape, _SAID), key=len, reverse=True)) + ")"
 
 _SHELL = re.compile(
-    rf"(?i)^(?:\S+: (?:(?:line|Zeile|ligne|línea|linea|linha|строка) \d+"
-    rf"|第? ?\d+ ?行) ?[:：] *(?P<pid>\d+) +{_WORD}\b|\S+: (?:line \d+"
-    rf"|第 ?\d+ ?行)[:：] *(?P<pid2>\d+) +{_WORD.replace('said', 'said2')})"
+    rf"(?i)^\S+: (?:(?:line|Zeile|ligne|línea|linea|linha|строка) \d+|第? ?\d+ ?[行列]|行 ?\d+)"
+    rf" ?[:：] *(?P<pid>\d+) +{_WORD}(?!\w)"
 )
 _JOB = re.compile(
     rf"(?i)^\[\d+\][+-]? +(?:(?P<pid>\d+) )? *(?:exit (?P<code>[1-9]\d{{0,2}})(?: {{2,}}\S| *$)"
@@ -221,9 +222,8 @@ def _signal(head: str) -> tuple[int, int | None, int | None] | None:
         match = form.search(head)
         if match:
             told = match.groupdict()
-            word = told.get("said") or told.get("said2")
+            word, pid = told.get("said"), told.get("pid")
             if word:
-                pid = told.get("pid") or told.get("pid2")
                 return _SAID[word.lower()], int(pid) if pid else None, None
     unit = _SYSTEMD.search(head)
     if unit:
@@ -273,7 +273,7 @@ def _hits(view: View, how: str) -> Iterator[Hit]:
         }  # fmt: skip
         facts = {name: value for name, value in facts.items() if value is not None}
         yield Hit(one.at, facts=facts, rank=_rank(one, others))
-    status = by_code(view.rc) if view.rc is not None and view.kind == "shell" else None
+    status = _status(view)
     if status and status[0] == how and not any(one.how == how for one in endings(view)):
         code: dict[str, Fact] = {"exit_code": view.rc}
         if status[1] is not None:
@@ -284,6 +284,13 @@ def _hits(view: View, how: str) -> Iterator[Hit]:
         told = _cannot_run(view) if plain and view.rc in (126, 127) else None
         words = "" if told is not None else f"exit status {view.rc}"
         yield Hit(told, words, code, rank=21 if plain else None, source="" if told is not None else "rc")
+
+
+def _status(view: View) -> tuple[str, int | None] | None:
+    """What the exit status says: that of a command, or of the run whose log did not come to a regular end."""
+    if view.rc is None or view.kind not in ("log", "shell"):
+        return None
+    return None if view.kind == "log" and view.finished_at is not None else by_code(view.rc)
 
 
 def _cannot_run(view: View) -> int | None:

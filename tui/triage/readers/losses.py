@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tui.model.incident import Fact
+from tui.triage.columns import cells_of
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
@@ -82,14 +83,14 @@ def _figure(view: View, index: int) -> Figure | None:
         parts = yolo[1].split()[:4]
         return Figure(index, all(map(_finite, parts)), None, False, parts[0])
     train: list[tuple[str, str]] = []
-    validation: list[str] = []
+    validation: list[tuple[str, str]] = []
     for match in _NAMED.finditer(one.text):
         name = match["name"].lower()
         before = match["before"].lower()
         if _NO_LOSS.search(before) or _NO_LOSS.match(name) or "best" in name:
             continue
         if _NOT_TRAIN.search(before[-12:]) or _NOT_TRAIN.search(name) or " valid" in one.low[: match.start()]:
-            validation.append(match["value"])
+            validation.append((name, match["value"]))
             continue
         train.append((name, match["value"]))
     grad = _GRAD.search(one.text)
@@ -98,8 +99,8 @@ def _figure(view: View, index: int) -> Figure | None:
         return None
     if view.quoted(index, 0):
         return None
-    value = _main(train)
-    bad = [v for v in validation if not _finite(v)]
+    value = _main(_losses(train))
+    bad = [v for _, v in _losses(validation) if not _finite(v)]
     return Figure(
         index,
         _finite(value) if value is not None else None,
@@ -110,17 +111,8 @@ def _figure(view: View, index: int) -> Figure | None:
     )
 
 
-_WIDE = re.compile(r"\s{2,}|\t|\s*\|\s*")
-_COMMAS = re.compile(r"\s*,\s*")
 _CELL = re.compile(r"(?i)\[?\s*(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+\.?\d*(?:e[-+]?\d+)?))\b")
 _BELOW = 60  # rows below its heading in which a table is read
-
-
-def _cells(text: str) -> list[str]:
-    """The cells of a row: parted by gaps or strokes, and by commas where there are none."""
-    text = text.strip(" |\r\n")
-    wide = _WIDE.split(text)
-    return wide if len(wide) > 1 else _COMMAS.split(text)
 
 
 def _headings(view: View) -> list[tuple[int, list[str]]]:
@@ -131,7 +123,7 @@ def _headings(view: View) -> list[tuple[int, list[str]]]:
             for index, one in enumerate(view.rows)
             if "loss" in one.low
             and not re.search(r"\d|[:=]", one.head)
-            and len(cells := _cells(one.head)) > 1
+            and len(cells := cells_of(one.head)) > 1
         ]
     found: list[tuple[int, list[str]]] = view.cache["headings"]
     return found
@@ -142,7 +134,7 @@ def _column(view: View, index: int) -> Figure | None:
     heads = [one for one in _headings(view) if one[0] < index <= one[0] + _BELOW]
     if not heads:
         return None
-    names, cells = heads[-1][1], _cells(view.rows[index].head)
+    names, cells = heads[-1][1], cells_of(view.rows[index].head)
     if len(cells) != len(names) or not cells[0].strip().isdecimal():
         return None
     for name, cell in zip(names, cells, strict=True):
@@ -153,6 +145,12 @@ def _column(view: View, index: int) -> Figure | None:
     return None
 
 
+def _losses(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Without the perplexity where a loss is told: it is e to the loss, and infinite long before that."""
+    return [one for one in told if not _PERPLEXITY.search(one[0])] or told
+
+
+_PERPLEXITY = re.compile(r"(?:ppl|perplexity)\Z")
 _TOTALS = ("loss", "total_loss", "train_loss", "train/loss", "loss_total", "training_loss", "lm loss")
 
 

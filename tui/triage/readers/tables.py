@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tui.model.incident import Fact
+from tui.model.incident import Fact, Severity
+from tui.model.telemetry import Filesystem
 from tui.triage.finding import Hit
 from tui.triage.view import View
 
@@ -27,7 +28,9 @@ _HEAD = re.compile(
 )
 _INODES = re.compile(r"(?i)inode|i節点|i节点|iused|iuti")
 _MARK = re.compile(r"^#+ ?DF(?P<inodes>I?)\b|^(?:\$ )?df (?P<options>-\S+)")
-_NO_DISK = re.compile(r"^(?:/dev/loop|squashfs|udev|devtmpfs|efivarfs|/dev/sr|fuse\.|portal|snapfuse)|/snap/")
+_NO_DISK = re.compile(
+    r"^(?:/dev/loop|squashfs|udev|devtmpfs|devfs|efivarfs|/dev/sr|fuse\.|portal|snapfuse|cvmfs2?)|/snap/|^/cvmfs/"
+)
 _ENOSPC = re.compile(
     r"(?i)(?<!/)No space left on device(?![/?])|\[Errno 28\]|\bENOSPC\b|设备上没有空间"
     r"|kein Speicherplatz mehr"
@@ -88,6 +91,15 @@ def full(view: View) -> list[Full]:
     return found
 
 
+def listed(view: View) -> frozenset[str]:
+    """The mounts of all tables of df."""
+    if "listed" not in view.cache:
+        rows = (_ROW.match(one.head) for one in view.rows)
+        view.cache["listed"] = frozenset(row["mount"].strip() for row in rows if row)
+    found: frozenset[str] = view.cache["listed"]
+    return found
+
+
 def _full(view: View) -> Iterator[Full]:
     by_inodes = bool(re.search(r"\bdf\b[^;|&]*\s-\w*i", view.command.split(";")[0]))
     in_kib = False
@@ -109,24 +121,57 @@ def _full(view: View) -> Iterator[Full]:
             yield Full(index, match["mount"].strip(), by_inodes)
 
 
-def _everywhere(view: View, *, inodes: bool) -> bool:
-    """Whether a table here, beside, or the newest probe says that a file system is full."""
-    if any(one.inodes == inodes for seen in (view, *view.others) for one in full(seen)):
-        return True
-    systems = (view.telemetry.filesystems.value if view.telemetry else None) or ()
-    if inodes:
-        return any(fs.inodes and fs.inodes_free == 0 for fs in systems)
-    return any(fs.avail_bytes == 0 and fs.size_bytes and not fs.read_only for fs in systems)
-
-
 _NEARLY_PCT = 90.0
 
 
-def _short_of_inodes(view: View) -> bool:
-    """Whether the newest probe saw inodes run short and no bytes: it is older than the write that failed."""
-    systems = (view.telemetry.filesystems.value if view.telemetry else None) or ()
-    scarce = any((fs.inode_use_pct or 0) >= _NEARLY_PCT for fs in systems if (fs.inodes or 0) > 1000)
-    return scarce and not any((fs.use_pct or 0) >= _NEARLY_PCT for fs in systems if not fs.read_only)
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What tables and the newest probe say of one place.
+
+    Attributes:
+        inodes, space: a table or the probe shows that there are none left.
+        scarce: what the probe, older than the write that failed, saw of inodes that ran short while bytes
+            did not; empty where it saw none.
+    """
+
+    inodes: bool
+    space: bool
+    scarce: str
+
+    @property
+    def about_inodes(self) -> bool:
+        return not self.space and (self.inodes or bool(self.scarce))
+
+
+def _room(view: View, path: str | None) -> _Room:
+    """What is known of the file system that holds `path`; of all of them where nobody knows which it is."""
+    seen = (view, *view.others)
+    tables = [row for one in seen for row in full(one) if row.mount != SHM]
+    systems = [fs for fs in (view.telemetry.filesystems.value if view.telemetry else None) or () if _disk(fs)]
+    mounts = {str(fs.mount) for fs in systems}.union(*map(listed, seen))
+    mount = holding(path, mounts) if path else None
+    if mount is not None:
+        tables = [one for one in tables if one.mount == mount]
+        systems = [fs for fs in systems if fs.mount == mount]
+    short = [fs for fs in systems if (fs.inodes or 0) > 1000 and (fs.inode_use_pct or 0) >= _NEARLY_PCT]
+    roomy = not any((fs.use_pct or 0) >= _NEARLY_PCT for fs in systems)
+    return _Room(
+        any(one.inodes for one in tables) or any(fs.inodes and fs.inodes_free == 0 for fs in systems),
+        any(not one.inodes for one in tables) or any(fs.avail_bytes == 0 and fs.size_bytes for fs in systems),
+        f"{short[0].mount}: {short[0].inode_use_pct:.0f} % of the inodes used" if short and roomy else "",
+    )
+
+
+def _disk(fs: Filesystem) -> bool:
+    """Whether files of a run are written there."""
+    named = _NO_DISK.search(str(fs.source)) or _NO_DISK.search(fs.mount)
+    return not (fs.read_only or fs.mount == SHM or named)
+
+
+def holding(path: str, mounts: Iterable[str]) -> str | None:
+    """The mount below which a path lies: the longest that is a beginning of it."""
+    above = [one for one in mounts if path == one or path.startswith(one.rstrip("/") + "/")]
+    return max(above, key=len, default=None)
 
 
 def _no_space(view: View) -> Iterator[tuple[int, str | None]]:
@@ -144,12 +189,13 @@ def _no_space(view: View) -> Iterator[tuple[int, str | None]]:
 
 def disk_full(view: View, cls: str) -> Iterator[Hit]:
     """ENOSPC that is not proven to be about inodes, and tables without a byte left."""
-    inodes, space = _everywhere(view, inodes=True), _everywhere(view, inodes=False)
-    about_inodes = not space and (inodes or _short_of_inodes(view))
-    for index, path in () if about_inodes else _no_space(view):
-        facts: dict[str, Fact] = {"resource": "bytes" if space else "unknown"}
+    for index, path in _no_space(view):
+        room = _room(view, path)
+        if room.about_inodes:
+            continue
+        facts: dict[str, Fact] = {"resource": "bytes" if room.space else "unknown"}
         rank = None if _ERRNO.search(view.rows[index].text) else 74
-        confidence = 0.95 if space else 0.85
+        confidence = 0.95 if room.space else 0.85
         yield Hit(index, facts=facts | ({"path": path} if path else {}), rank=rank, confidence=confidence)
     for one in full(view):
         if not one.inodes and one.mount != SHM and view.kind == "disk":
@@ -161,11 +207,14 @@ def disk_full(view: View, cls: str) -> Iterator[Hit]:
 
 def inodes_full(view: View, cls: str) -> Iterator[Hit]:
     """ENOSPC while a table shows no inode left, and such tables."""
-    none_left = _everywhere(view, inodes=True)
-    if (none_left or _short_of_inodes(view)) and not _everywhere(view, inodes=False):
-        for index, path in _no_space(view):
+    for index, path in _no_space(view):
+        room = _room(view, path)
+        if room.about_inodes:
             facts: dict[str, Fact] = {"resource": "inodes", **({"path": path} if path else {})}
-            yield Hit(index, facts=facts, confidence=0.95 if none_left else 0.85)
+            seen = "" if room.inodes else room.scarce  # inferred: so say from what
+            yield Hit(
+                index, seen, facts, confidence=0.85 if seen else 0.95, source="last probe" if seen else ""
+            )
     for one in full(view):
         if one.inodes and view.kind == "disk":
             yield Hit(one.at, facts={"resource": "inodes", "mount": one.mount}, confidence=0.95)
@@ -212,7 +261,27 @@ def quota(view: View, cls: str) -> Iterator[Hit]:
             if any(used >= most > 0 for used, most in spent):
                 yield Hit(index)
         elif asked and _STAR.search(one.text):
-            yield Hit(index)
+            yield Hit(index, severity=_still_grace(one.text))
+
+
+_FIGURE = re.compile(r"\[?(?P<number>\d[\d.]*)(?P<unit>[KMGTP])?[iB]{0,2}\]?(?P<over>\*)?")
+_GRACE_LEFT = re.compile(r"(?:\d+(?:w|d|h|m|s|days?|hours?|weeks?|min\w*))+|\d+:\d\d")
+
+
+def _still_grace(row: str) -> Severity | None:
+    """A warning where only soft limits are passed and each has time left: writes still go through."""
+    cells = row.split()
+    over = [place for place, cell in enumerate(cells) if cell.endswith("*") and _FIGURE.fullmatch(cell)]
+    return "warning" if over and all(_has_grace(cells[place : place + 4]) for place in over) else None
+
+
+def _has_grace(cells: list[str]) -> bool:
+    """Whether (used, soft, hard, grace) is below its hard limit with time left."""
+    figures = [_FIGURE.fullmatch(cell) for cell in cells[:3]]
+    if len(cells) < 4 or None in figures or not _GRACE_LEFT.match(cells[3]):
+        return False
+    used, _, hard = (float(one["number"]) * _UNITS[one["unit"] or "B"] for one in figures if one)
+    return hard == 0 or used < hard
 
 
 def _bytes(figure: str) -> float:
