@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.real import absent
-from tests.rig.tmpfs import fill, tmpfs
+from tests.rig.tmpfs import fill, remount, tmpfs
 from tests.runs.begun import Begin, begin, laid_down
 from tui.box.local import LocalTransport
 from tui.model.text import log_lines
@@ -142,6 +143,50 @@ async def test_a_full_disk_fails_the_job_and_its_end_is_recorded_all_the_same(
         again = await begin(place=run)
         assert again.wait() == 0
         assert (await look(HERE, str(run))).state == "finished"
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox", "bash"])
+@pytest.mark.parametrize("lacks", ["bytes", "inodes", "writes"])
+async def test_where_no_attempt_can_be_recorded_nothing_is_started(
+    begin: Begin, tmp_path: Path, shell: str, lacks: str
+) -> None:
+    """Unrecorded it would be started a second time beside itself; and it must not try for ever."""
+    size = 0 if lacks == "inodes" else 1 << 20
+    with tmpfs(tmp_path / "small", size=size or 8 << 20, inodes=60 if lacks == "inodes" else 0) as disk:
+        run = await laid_down(disk / "r-1", run=["sh", "-c", "echo y >out"], finish="out")
+        taken = [disk / f"f{n}" for n in range(60)]
+        if lacks == "bytes":
+            fill(disk, 0)
+        elif lacks == "writes":
+            remount(disk, "ro")
+        else:
+            with suppress(OSError):
+                for path in taken:
+                    path.touch()
+        one = await begin(shell, place=run)
+        assert one.wait() == 74
+        assert (await look(HERE, str(run))).state == "placed"
+        if lacks == "writes":
+            remount(disk, "rw")
+        for path in (disk / "ballast", *taken):
+            path.unlink(missing_ok=True)
+        again = await begin(shell, place=run)
+        assert again.wait() == 0
+        truth = await look(HERE, str(run))
+        assert (truth.state, truth.attempt) == ("finished", 1)
+
+
+async def test_an_old_artifact_is_no_proof_where_its_trace_could_not_be_kept(
+    begin: Begin, tmp_path: Path
+) -> None:
+    run = await laid_down(tmp_path / "r-1", run=["true"], finish="out")
+    (run / "out").write_text("old\n")
+    os.utime(run / "out", (1e9, 1e9))
+    (run / ".rgt/before").write_text("in the way, as a full disk is\n")
+    one = await begin(place=run)
+    assert one.wait() == 74
+    truth = await look(HERE, str(run))
+    assert (truth.state, truth.end["reason"], truth.done) == ("failed", "disk-gate", ())
 
 
 async def test_inodes_that_are_gone_are_told_as_that(begin: Begin, tmp_path: Path) -> None:

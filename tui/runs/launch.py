@@ -201,6 +201,8 @@ class _Watch:
                 why = truth.why if kind in (None, "dead", "unknown", "pending") else _WHY[kind]
                 if kind == "first-step" and progress is not None:
                     why = first_step(progress)
+                if kind == "dead" and started is not None and truth.attempt <= self._after:
+                    why = _not_begun(truth)
                 return Answer(kind or _late(truth), why, truth, progress, last, started)
             await asyncio.sleep(min(1.0, max(0.0, self._ends - self._clock())))
 
@@ -231,6 +233,12 @@ def first_step(progress: Progress) -> SafeText:
     if progress.loss is not None and not math.isfinite(progress.loss):
         return safe(f"The first step was seen, and its loss is no number ({progress.loss}): rgt triage.")
     return _WHY["first-step"]
+
+
+def _not_begun(truth: Truth) -> SafeText:
+    """What is said of a start that nothing came of: the wrapper found no room, or could not write."""
+    before = f" The attempt before: {truth.why}" if truth.attempt else ""
+    return safe(f"No attempt was begun: is there room, and a right to write in its folder?{before}", 400)
 
 
 def _kind(truth: Truth, progress: Progress | None, waited_s: float, after: int = 0) -> Kind | None:

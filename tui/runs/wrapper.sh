@@ -1,7 +1,7 @@
 #!/bin/sh
 # Carries one run to its end with nobody watching. Usage: sh wrapper.sh RUN-FOLDER
-# Ends with the job's own status; 73 another attempt is alive, 74 the disk gate held it, 75 artifact missing,
-# 76 the plan could not be read.
+# Ends with the job's own status; 73 another attempt is alive, 74 no room for it, 75 artifact
+# missing, 76 the plan could not be read.
 #
 # Everything it knows lies in RUN-FOLDER/.rgt/plan, one value or word a line, and everything it does is told in
 # RUN-FOLDER/.rgt/attempts/N. Files appear whole, by rename. An attempt is claimed by making its folder, which
@@ -71,15 +71,25 @@ claim() {
       ! alive "$last" || refuse
     fi
     mkdir "$rgt/attempts/$n" 2>/dev/null && break
+    [ -d "$rgt/attempts/$n" ] || unwritable
   done
   at=$rgt/attempts/$n
-  echo "$$ $(ticks $$) $boot_id $host ${SLURM_JOB_ID:-}" | put "$at/holder"
+  # Without its record nobody could tell that it lives, and another would be started beside it.
+  if ! echo "$$ $(ticks $$) $boot_id $host ${SLURM_JOB_ID:-}" | put "$at/holder"; then
+    rm -f "$at/holder.part$$" && rmdir "$at" 2>/dev/null
+    unwritable
+  fi
   # Whoever slept between claim and record may find itself overtaken.
   [ ! -d "$rgt/attempts/$((n + 1))" ] || refuse
 }
 refuse() {
   echo "rgt: another attempt of this run is alive; nothing was started" >&2
   exit 73
+}
+
+unwritable() {
+  echo "rgt: no attempt can be recorded: no room, no inodes, or no right to write; nothing was started" >&2
+  exit 74
 }
 
 environment() { # $1 file of NAME=value lines
@@ -243,9 +253,16 @@ stage() { # $1 folder of the stage's plan
   room "${need:-0}" "${files:-0}" || finish disk-gate 74 "$name"
   [ -z "$got" ] || finish stopped 143 "$name"
   mkdir -p "${log%/*}" "$rgt/before"
-  [ -z "$artifact" ] || [ -e "$rgt/before/$name" ] || (cd -- "$run" && trace "$artifact") | put "$rgt/before/$name"
+  [ -e "$at/start" ] || finish disk-gate 74 "$name"
+  if [ -n "$artifact" ] && [ ! -e "$rgt/before/$name" ]; then
+    (cd -- "$run" && trace "$artifact") | put "$rgt/before/$name" || finish disk-gate 74 "$name"
+  fi
   start "$1/argv" "$log"
-  echo "$child $(ticks "$child") $name" | put "$at/child"
+  working="$child $(ticks "$child") $name"
+  if ! echo "$working" | put "$at/child"; then # who finds it later must know it; that is worth more than its end
+    rm -f "$at/room"
+    echo "$working" | put "$at/child"
+  fi
   watch=''
   if [ -n "$limit" ]; then
     bound "$limit" &
