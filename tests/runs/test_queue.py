@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.real import need
+from tests.rig.tmpfs import fill, tmpfs
 from tui.box.local import LocalTransport
 from tui.model.failure import Failure
 from tui.model.job import Job
@@ -140,6 +141,25 @@ async def test_a_cell_that_fails_does_not_stop_the_next_and_is_tried_again(
     workers.start("a").wait(timeout=60)
     seen = await queue.read(LocalTransport(), str(claims), folders)
     assert [(one.state, one.attempt) for one in seen] == [("complete", 1), ("complete", 2), ("complete", 1)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_claim_that_a_full_disk_takes_no_record_of_is_given_back(
+    workers: Workers, tmp_path: Path, shell: str
+) -> None:
+    one = job({"seed": [1, 2]})
+    with tmpfs(tmp_path / "small", size=1 << 20) as disk:
+        claims = disk / "claims"
+        folders = await workers.lay("a", one, claims)
+        claims.mkdir()
+        ballast = fill(disk, 0)
+        assert workers.start("a", shell).wait(timeout=60) == 0
+        seen = await queue.read(LocalTransport(), str(claims), folders)
+        assert [one.state for one in seen] == ["waiting", "waiting"]
+        ballast.unlink()
+        assert workers.start("a", shell).wait(timeout=60) == 0
+        seen = await queue.read(LocalTransport(), str(claims), folders)
+        assert [one.state for one in seen] == ["complete", "complete"]
 
 
 async def test_after_a_crash_the_same_box_goes_on_and_a_second_worker_is_refused(

@@ -35,14 +35,18 @@ mine() { # $1 file of a holder: is it this host's, and gone?
   [ "$(ticks "$pid")" != "$began" ]
 }
 claim() { # $1 name
-  to=$claims/$1
+  to=$claims/$1 made=$claims/$1
   if ! mkdir -- "$to" 2>/dev/null; then
     mine "$to/holder" || return 1
     n=1
     while [ -d "$to/again.$n" ]; do n=$((n + 1)); done
-    mkdir -- "$to/again.$n" 2>/dev/null || return 1
+    made=$to/again.$n
+    mkdir -- "$made" 2>/dev/null || return 1
   fi
-  echo "$$ $(ticks $$) $boot $host" >"$to/holder.part$$" && mv -f -- "$to/holder.part$$" "$to/holder"
+  echo "$$ $(ticks $$) $boot $host" >"$to/holder.part$$" && mv -f -- "$to/holder.part$$" "$to/holder" && return
+  rm -f -- "$to/holder.part$$" # on a full disk: a claim that names nobody would keep the cell from everybody
+  rmdir -- "$made" 2>/dev/null
+  return 1
 }
 
 [ ! -e holder ] || mine holder || exit 73
