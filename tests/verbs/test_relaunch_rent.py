@@ -28,16 +28,18 @@ from tui.workers.launch_once import worked_out
 
 __all__ = ["box", "other", "run", "where"]
 
-OLD = "pod-old"
+OLD = "77001"
 TERMS = ("--set", "image=runpod/pytorch:1")
+ASKS = {"runpod": "POST /v2/pods", "vastai": "PUT /api/v0/asks/"}
+"""How a machine is asked for."""
 
 
 class Cloud(World):
-    """An account whose new machines are a real sshd. `lost`: no answer comes, though the machine is made."""
+    """An account whose new machines are a real sshd."""
 
-    def __init__(self, server: Sshd) -> None:
+    def __init__(self, server: Sshd, platform: str) -> None:
         super().__init__()
-        self.server = server
+        self.server, self.platform = server, platform
 
     def create(self, name: str) -> Box:
         made = super().create(name)
@@ -46,27 +48,30 @@ class Cloud(World):
 
     @property
     def asked(self) -> list[Any]:
-        return [one.body for one in self.log if (one.method, one.path) == ("POST", "/v2/pods")]
+        ask = ASKS[self.platform]
+        return [one.body for one in self.log if ask in f"{one.method} {one.path}"]
 
 
 @pytest.fixture
 def cloud(
-    where: Paths, box: Sshd, other: Sshd, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Cloud]:
-    """The run's box is one of RunPod; it died, and what is rented next is the other sshd."""
+    where: Paths, box: Sshd, other: Sshd, run: Path, monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Iterator[Cloud]:  # fmt: skip
+    """The run's box is one of a vendor's; it died, and what is rented next is the other sshd."""
+    platform: str = getattr(request, "param", "runpod")
     end(box, run)
     other.authorize(box.client_key.with_suffix(".pub").read_text())
-    world = Cloud(other)
+    world = Cloud(other, platform)
     world.add(Box(OLD, name="box-1"))
     page = book(where).page(run.name)
-    book(where).move(page.model_copy(update={"platform": "runpod", "instance_id": OLD}))
+    book(where).move(page.model_copy(update={"platform": platform, "instance_id": OLD}))
     monkeypatch.setenv("POD_KEY", KEY)
-    with serving(world, "runpod") as base:
-        first = f'[instances.box-1]\nplatform = "runpod"\ninstance_id = "{OLD}"\n'
+    with serving(world, platform) as base:
+        first = f'[instances.box-1]\nplatform = "{platform}"\ninstance_id = "{OLD}"\n'
         text = where.fleet_file.read_text().replace('[instances.box-1]\nplatform = "ssh"\n', first)
         kept = text.partition("[instances.box-2]")[0] + "[runs" + text.partition("[runs")[2]
         where.fleet_file.write_text(
-            f'{kept}\n[accounts.pods]\nplatform = "runpod"\nurl = "{base}"\nkey_env = "POD_KEY"\n'
+            f'{kept}\n[accounts.pods]\nplatform = "{platform}"\nurl = "{base}"\nkey_env = "POD_KEY"\n'
         )
         yield world
 
@@ -122,6 +127,17 @@ def test_one_plan_rents_the_cheapest_that_fits_and_goes_on_there(
     assert main(["receipts", "--json"]) == 0
     acts = [one["act"] for one in json.loads(capsys.readouterr().out)["receipts"]]
     assert acts[-3:] == ["rent", "relaunch", "launch"]
+
+
+@pytest.mark.parametrize("cloud", ["vastai"], indirect=True)
+def test_another_platform_is_asked_in_its_own_words(
+    where: Paths, other: Sshd, run: Path, cloud: Cloud, typed: list[str], words: list[str]
+) -> None:
+    typed.append("rent")
+    assert main([*words, *TERMS]) == 0
+    assert (other.home / "rgt/p/active" / run.name / ".rgt/attempts/1/holder").is_file()
+    assert len(cloud.asked) == 1
+    assert new_box(where).platform == cloud.platform
 
 
 def test_without_a_keyboard_or_with_a_run_that_may_live_nothing_is_rented(
