@@ -113,6 +113,15 @@ def torch_zip(
     return out.getvalue()
 
 
+def with_members(*members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Any zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
 GOOD_FLOATS = floats(*(0.5 + n for n in range(2048)))
 
 

@@ -417,7 +417,8 @@ def test_pipes_and_sockets_are_never_opened(tmp_path: Path) -> None:
      "m.pt.12ab34cd.partial",
      "Unconfirmed 123.crdownload", ".m.pt.Xk3d9Q", "model.pt~", "#model.pt#", ".~tmp~m.pt", "m.pt.aria2",
      "m.pt.7F3a9c0D", "m.pt.uploading", "m.pt.baiduyun.p.downloading", "m.safetensors.xltd",
-     "predictions.csv.part", ".syncthing.m.pt.tmp", ".goutputstream-AB12CD", "m.ckpt.bak"],
+     "predictions.csv.part", ".syncthing.m.pt.tmp", ".goutputstream-AB12CD", "m.ckpt.bak", "m.ckpt.bak~",
+     "m.pt.rsync-partial", "m.safetensors.in_progress", "m.pt.st"],
 )  # fmt: skip
 def test_what_is_being_written_is_known_by_its_name(tmp_path: Path, name: str) -> None:
     assert transfer_of(name) is not None
@@ -445,8 +446,22 @@ def test_what_stands_by_itself(name: str) -> None:
 
 
 def test_a_control_file_beside_it_means_unfinished(tmp_path: Path) -> None:
-    put(tmp_path, {"m.pt": GOOD, "m.pt.aria2": b"\0\1"})
-    assert words(looked_at(tmp_path)) == {"m.pt": "partial", "m.pt.aria2": "partial"}
+    for kept in ("m.pt.aria2", "m.pt.st", "m.pt.lftp-pget-status"):
+        put(tmp_path / kept, {"m.pt": GOOD, kept: b"\0\1"})
+        assert words(looked_at(tmp_path / kept)) == {"m.pt": "partial", kept: "partial"}
+
+
+def test_what_rsync_keeps_of_a_cut_transfer_is_no_checkpoint(tmp_path: Path) -> None:
+    put(tmp_path, {".rsync-partial/m.pt": GOOD[:200], "m.pt": GOOD})
+    found = by_path(looked_at(tmp_path))
+    assert {path: one.verdict for path, one in found.items()} == {".rsync-partial": "partial", "m.pt": "ok"}
+
+
+@pytest.mark.parametrize("name", ["COMPLETED", "_COMMITTED", "commit_success.txt", "step_5.ready", ".done"])
+def test_an_empty_file_that_says_something_by_being_there(tmp_path: Path, name: str) -> None:
+    put(tmp_path, {name: b""})
+    [found] = looked_at(tmp_path).files
+    assert (found.verdict, found.kind) == ("ignore", "marker")
 
 
 @pytest.mark.parametrize(
@@ -462,7 +477,10 @@ def test_a_control_file_beside_it_means_unfinished(tmp_path: Path) -> None:
         ("12.pt", ("*.pt", 12)),
         ("unet_ema_200k.pt", ("unet_ema_*k.pt", 200)),
         ("generator_000100.pt", ("generator_*.pt", 100)),
+        ("50_net_G.pth", ("*_net_G.pth", 50)),
+        ("e12.pth", ("e*.pth", 12)),
         ("fold_2.pt", None),
+        ("7b-chat.pt", None),
         ("resnet50.pt", None),
         ("truncated_tail20.pt", None),
         ("best.pt", None),

@@ -31,8 +31,10 @@ from tests.checkpoints.made import (
     text,
     torch_zip,
     verdict_on,
+    with_members,
 )  # fmt: skip
 from tui.checkpoints.bit_rot import MAX_BYTES, flipped_bit
+from tui.checkpoints.first_bytes import LEGACY_MAGIC
 from tui.checkpoints.one_file import judge_file
 
 GOOD = good_zip()
@@ -114,14 +116,6 @@ def test_a_bit_is_found_at_any_distance_and_other_damage_is_not_one(length: int)
     data[0] ^= 0x55
     assert flipped_bit(right, zlib.crc32(data), length) is None
     assert flipped_bit(right, right, length) is None
-
-
-def with_members(*members: tuple[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in members:
-            archive.writestr(name, data)
-    return out.getvalue()
 
 
 PICKLE = state({"w": tensor("0", (4,))})
@@ -226,6 +220,9 @@ def a_tar(**members: bytes) -> bytes:
     return out.getvalue()
 
 
+OLD_BEGIN = b"\x80\x02" + LEGACY_MAGIC
+"""The first pickle of the format before torch 1.6."""
+
 OLD_TAR = {"sys_info": b"\x80\x02}.", "storages": b"\x80\x02K\0.", "tensors": b"\x80\x02K\0."}
 
 HOSTILE = {
@@ -243,6 +240,10 @@ HOSTILE = {
     "an old pickle": b"cposix\nsystem\n(S'true'\ntR.",
     "a pickle cut short": b"\x80\x04\x95" + bytes(8) + b"\x8c\x05posix\x8c\x06system\x93\x8c",
     "text that is a pickle": b"(S'hello'\nios\nsystem\n.",
+    "behind a harmless pickle": b"\x80\x02}." + b"\x80\x02" + calls("posix.system") + b".",
+    "in the writer's system of the old format": OLD_BEGIN + b"\x80\x02M\xe9\x03."
+    + calls("posix.system") + b".\x80\x02}.\x80\x02].",
+    "the same, and then damage": OLD_BEGIN + b"\x80\x02M\xe9\x03." + calls("posix.system") + b".#",
 }  # fmt: skip
 
 
@@ -277,8 +278,11 @@ NOT_CHECKPOINTS = {
     "notes.txt": b"hello",
     "results.zip": with_members(("a.csv", b"1,2")),
     "results-cut.zip": with_members(("a.csv", b"1,2"))[:30],
+    "results-packed-otherwise.zip": with_members(("a.csv", b"1,2" * 99), method=zipfile.ZIP_BZIP2),
+    "aoti.pt2": with_members(("m/archive_format", b"pt2"), ("m/data/aotinductor/model/x.so", b"\x7fELF")),
     "predictions.npz": with_members(("p.npy", b"\x93NUMPY\x01\x00")),
     "train.bin": bytes(range(256)) * 8,
+    "vocabulary.bin": b"not\nfound\nerrors\n" * 400,
     "data.pkl": pickle.dumps({"a": 1}),
     "scaler.pkl": pickle.dumps([1.0, 2.0], 4),
     "config.json": b'{"error": null}',
@@ -315,6 +319,7 @@ LEFT_BEHIND = {
     "some bytes of the old magic number": ("m.ckpt", b"\x80\x02\x8a\x0al\xfc", "truncated"),
     "git-annex": ("m.pt", b"/annex/objects/SHA256E-s438012345--ab.pt\n", "annex_pointer"),
     "a sentence": ("m.pt", "Zugriff verweigert – bitte anmelden\n".encode(), "text"),
+    "a raw host's answer": ("weights.bin", b"404: Not Found", "text"),
     "nothing": ("m.pth", b"", "empty"),
     "an image": ("m.pt", b"\x89PNG\r\n\x1a\n" + bytes(range(200)), "not_torch"),
     "gzip": ("m.pt", b"\x1f\x8b\x08\0" + bytes(range(200)), "wrong_format"),

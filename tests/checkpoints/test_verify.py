@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
@@ -122,6 +123,8 @@ MANIFESTS = {
     "twice the same": (GOOD + GOOD, 0, []),
     "md5": (GOOD + b"d41d8cd98f00b204e9800998ecf8427e  m.pt\n", 1, ["manifest-line"]),
     "a digest too short": (GOOD + b"ab" * 20 + b"  m.pt\n", 1, ["manifest-line"]),
+    "with an editor's mark at its begin": (b"\xef\xbb\xbf" + GOOD, 0, []),
+    "from an older PowerShell": (codecs.BOM_UTF16_LE + GOOD.decode().encode("utf-16-le"), 0, []),
     "a sentence": (GOOD + b"no such file\n", 1, ["manifest-line"]),
 }
 
@@ -171,6 +174,24 @@ def test_bags_are_read_as_bags(tmp_path: Path, capsys: pytest.CaptureFixture[str
     put(tmp_path, {"data/more.txt": b""})
     code, answer = verify(capsys, tmp_path)
     assert (code, codes(answer)) == (1, ["file-extra"])
+
+
+def test_a_bag_is_held_to_what_it_says_of_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = manifest({"data/m.pt": good_zip()})
+    bag = {"data/m.pt": good_zip(), "bagit.txt": b"BagIt-Version: 1.0\n", "manifest-sha256.txt": listed}
+    oxum = f"Payload-Oxum: {len(good_zip())}.1\n".encode()
+    tags = manifest({"bagit.txt": bag["bagit.txt"], "manifest-sha256.txt": listed, "bag-info.txt": oxum})
+    put(tmp_path, bag | {"bag-info.txt": oxum, "tagmanifest-sha256.txt": tags})
+    assert verify(capsys, tmp_path)[0] == 0
+    put(tmp_path, {"bagit.txt": b"BagIt-Version: 0.97\n"})
+    code, answer = verify(capsys, tmp_path)
+    assert (code, codes(answer)) == (1, ["file-different"])
+    put(tmp_path, {"bagit.txt": bag["bagit.txt"], "bag-info.txt": b"Payload-Oxum: 9.1\n"})
+    code, answer = verify(capsys, tmp_path)
+    assert (code, codes(answer)) == (1, ["bag-oxum", "file-different"])
+    (tmp_path / "bag-info.txt").unlink()
+    code, answer = verify(capsys, tmp_path)
+    assert (code, codes(answer)) == (1, ["file-missing"])
 
 
 def test_a_bag_whose_maker_encoded_nothing_is_understood(

@@ -104,7 +104,7 @@ def contents_of(value: object, *, complete: bool = True) -> Contents:
         return contents
     top = {key: child for key, child in value.items() if isinstance(key, str)}
     weights = state_dict(top)
-    contents.keys = len(weights) if weights is not None else len(top)
+    contents.keys = len(weights) if weights is not None else len(value)
     contents.names = tuple(weights or ())
     contents.prefix = prefix_of(contents.names)
     contents.facts = {

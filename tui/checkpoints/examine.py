@@ -17,6 +17,8 @@ from tui.checkpoints.jailer import Jail
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.links import judge_link
 from tui.checkpoints.names import (
+    CONTROL_FILES,
+    MEGATRON,
     POINTERS,
     SHARD,
     STEP_FOLDER,
@@ -157,12 +159,14 @@ class _Examiner:
         """What is being written, by a name that says so; nobody looks into it."""
         if transfer_of(entry.name) is not None:
             return Judged(say(entry.path, "partial", "partial", size=entry.size))
-        if f"{entry.name}.aria2" in self._tree.folders.get(entry.parent, {}):
+        beside = self._tree.folders.get(entry.parent, {})
+        kept = next((end for end in CONTROL_FILES if entry.name + end in beside), None)
+        if kept is not None and claim_of(entry.name) is not None:
             absolute, opener = self._tree.absolute(entry.path), self._options.disk.open
             judged = judge_file(absolute, entry.path, crc=False, opener=opener)
             damaged = judged.verdict.verdict == "corrupt"
             incident = "ckpt_corrupt" if damaged else None
-            why = "aria2 still keeps its control file beside it"
+            why = f"a downloader still keeps {entry.name[-80:]}{kept} beside it"
             return Judged(say(entry.path, "partial", "partial", why=why, incident=incident, size=entry.size))
         return None
 
@@ -231,14 +235,11 @@ class _Examiner:
             if entry.name in POINTERS and not (entry.name == "latest" and self._tags(entry.parent)):
                 wanted = deepspeed.read_pointer(self._tree.absolute(path), self._options.disk.open)
                 name = wanted.rstrip("/").rpartition("/")[2] if wanted else None
-                if name and _is_checkpoint_word(name) and not self._there(name, siblings):
+                if name and entry.name == MEGATRON and name.isascii() and name.isdigit():
+                    name = f"iter_{int(name[:15]):07d}"  # it names the number alone
+                if name and _is_checkpoint_word(name) and name not in siblings:
                     verdict = say(path, "marker", "incomplete", "pointer", name, missing=(name,))
             self._judged[path] = replace(judged, verdict=verdict)
-
-    @staticmethod
-    def _there(name: str, siblings: Mapping[str, Entry]) -> bool:
-        numbered = f"iter_{int(name):07d}" if name.isascii() and name.isdigit() and len(name) < 10 else name
-        return name in siblings or numbered in siblings  # the second: Megatron names the number alone
 
     # folders
 

@@ -107,6 +107,20 @@ def is_begin_of_torch(head: bytes) -> bool:
     return any(start.startswith(head) and len(head) < len(start) for start in whole)
 
 
+_ANSWER = re.compile(
+    rb"\s*(?:[45]\d\d\b|(?:http )?error\b|(?:(?:entry|file|page|repository|object|key) (?:was )?)?not found|"
+    rb"no such |access (?:to|is|denied)|permission denied|un(?:authori[sz]ed|authenticated)|forbidden|"
+    rb"invalid (?:username|credentials|token|request)|too many requests|rate limit|bad (?:gateway|request)|"
+    rb"gateway time-?out|(?:temporarily|service) unavailable|internal server error|upstream )",
+    re.IGNORECASE,
+)
+
+
+def is_answer(head: bytes) -> bool:
+    """Whether a short text is what a server says instead of the file."""
+    return len(head) < HEAD and _ANSWER.match(head) is not None
+
+
 def is_safetensors(head: bytes, size: int) -> bool:
     """A plausible length and a JSON object behind it."""
     length = int.from_bytes(head[:8], "little")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tui.checkpoints.bag_tags import bag_problems
 from tui.checkpoints.sums import inside, read_sums
 from tui.checkpoints.tree import Tree, resolve
 from tui.model.text import safe
@@ -93,6 +94,8 @@ def compare(
     sums = {file.path: file.sha256 for file in files if file.sha256}
     known = {file.path for file in files}
     problems = [Problem(code="file-missing", path=path) for path in manifest.digests if path not in known]
+    if manifest.bag:
+        problems += bag_problems(tree, manifest.digests, sums)
     told = []
     for file in files:
         listed = _listed(file, manifest, sums, tree)

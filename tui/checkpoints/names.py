@@ -27,13 +27,15 @@ _TRANSFERS = tuple(
     for pattern in (
         r"(?P<base>.+)\.baiduyun\.(?:p\.downloading|uploading\.cfg)\Z",
         r"(?P<base>.+)\.(?:part|partial|tmp|temp|incomplete|crdownload|filepart|aria2|download|opdownload|!qb|!ut|"
-        r"bc!|unconfirmed|unfinished|uploading|downloading|xltd|fdmdownload|dtapart|swp|swx)\Z",
+        r"bc!|unconfirmed|unfinished|uploading|downloading|xltd|fdmdownload|dtapart|swp|swx|"
+        r"in[_-]?progress|writing|saving|lftp-pget-status)\Z",
         r"(?P<base>.+)\.(?:tmp|part)[._-]?\d+\Z",
         r"(?P<base>.+)\.[0-9a-z]{6,10}\.(?:partial|incomplete|tmp)\Z",
         r"\.~tmp~/?(?P<base>.*)\Z",
         r"\.syncthing\.(?P<base>.+)\.tmp\Z",
         r"\.goutputstream-(?P<base>\w+)\Z",
         r"\.(?:nfs|fuse_hidden)(?P<base>[0-9a-f]{8,})\Z",
+        r"(?P<base>.*)\.rsync-(?:partial|tmp)\Z",
         r"tmp-(?P<base>checkpoint-\d+)\Z",
         r"(?P<base>checkpoint-\d+)[.-]tmp\Z",
     )
@@ -42,12 +44,18 @@ _RSYNC = re.compile(r"\.(?P<base>.+)\.(?P<random>[A-Za-z0-9]{6})", re.DOTALL)
 _AWS = re.compile(r"(?P<base>.+)\.(?=[0-9a-f]*[A-F])[0-9a-fA-F]{8}", re.DOTALL)
 """`s3transfer` appends eight hexadecimal digits of both cases; a commit's or a date's have no capitals."""
 
-_EDITORS = re.compile(r"(?P<base>.+)~\Z|#(?P<hash>.+)#\Z|(?P<bak>.+)\.(?:bak|orig|old)~?\Z", re.DOTALL)
-
-MARKERS = frozenset(
-    {".done", "done", "_success", "success", "complete", ".complete", "_complete", ".success"}
+_LEFT = re.compile(
+    r"(?P<base>.+?)(?:(?:\.(?:bak|orig|old))?~|\.(?:bak|orig|old|st))\Z|#(?P<hash>.+)#\Z", re.DOTALL
 )
-POINTERS = frozenset({"latest", "last_checkpoint", "latest_checkpointed_iteration.txt"})
+"""What an editor leaves, and the state that axel keeps of a download."""
+
+CONTROL_FILES = (".aria2", ".st", ".lftp-pget-status")
+"""What a downloader keeps beside a file it has made at its full size, until all of it has come."""
+
+_MARKS = r"(?:done|success|completed?|committed|commit_success(?:\.txt)?|finished|ready|saved)"
+_MARKER = re.compile(rf"[._]?{_MARKS}|.+\.(?:lock|{_MARKS})", re.IGNORECASE | re.DOTALL)
+MEGATRON = "latest_checkpointed_iteration.txt"
+POINTERS = frozenset({"latest", "last_checkpoint", MEGATRON})
 """Files of one line that name the checkpoint to go on from."""
 
 SHARD = re.compile(
@@ -66,9 +74,11 @@ _FIGURES = re.compile(r"(?<=[=_-])-?\d+\.\d+(?![0-9])")
 """Metrics behind the step, such as ``epoch=3-val_loss=0.25.ckpt``: each of a series has its own."""
 _NUMBERED = re.compile(
     r"(?P<stem>(?:.*[_.=-])?(?:model|weights?|checkpoint|ckpt|snapshot|save|net|state|ema|unet|policy|generator"
-    r"|discriminator)s?[_.=-]?|)(?P<number>\d{1,15})(?P<end>k?\.[A-Za-z0-9.]+|)",
+    r"|discriminator)s?[_.=-]?|e|)(?P<number>\d{1,15})(?P<end>k?\.[A-Za-z0-9.]+|)",
     re.DOTALL | re.IGNORECASE,
 )
+_NUMBER_FIRST = re.compile(r"(?P<number>\d{1,15})(?P<end>[_.-][A-Za-z][A-Za-z_.-]*)")
+"""The step before the net's name, such as ``50_net_G.pth``."""
 _PORTABLE = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9._=+@,-]{0,199}")
 
 
@@ -90,14 +100,14 @@ def transfer_of(name: str) -> str | None:
     match = _AWS.fullmatch(name)
     if match and claim_of(match["base"]):
         return match["base"]
-    match = _EDITORS.fullmatch(name)
-    base = match and (match["base"] or match["hash"] or match["bak"])
+    match = _LEFT.fullmatch(name)
+    base = match and (match["base"] or match["hash"])
     return base if base and claim_of(base) else None  # what an editor left of a text is nobody's checkpoint
 
 
 def is_marker(name: str) -> bool:
     """A file whose being there says something, such as ``_SUCCESS`` or ``checkpoint-500.lock``."""
-    return name.lower() in MARKERS or name.endswith((".lock", ".done", ".complete", ".success"))
+    return _MARKER.fullmatch(name) is not None
 
 
 def is_part(name: str) -> bool:
@@ -119,7 +129,10 @@ def number_of(name: str) -> tuple[str, int] | None:
             others = _EPOCHS.sub(lambda m: m.group().replace(m[1], "*"), name[: last.start(1)])
             return f"{others}*{_FIGURES.sub('*', name[last.end(1) :])}", int(last[1][:15])
     match = _NUMBERED.fullmatch(name)
-    return (f"{match['stem']}*{match['end']}", int(match["number"])) if match else None
+    if match:
+        return f"{match['stem']}*{match['end']}", int(match["number"])
+    match = _NUMBER_FIRST.fullmatch(name)
+    return (f"*{match['end']}", int(match["number"])) if match else None
 
 
 def step_and_epoch(name: str) -> tuple[int | None, int | None]:

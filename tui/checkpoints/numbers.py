@@ -8,8 +8,8 @@ from tui.checkpoints.jailer import Ask, Jail, Told
 from tui.checkpoints.judged import Judged, say
 from tui.model.verdict import CheckpointVerdict, Problem, Values, Word
 
-ALL_ZERO_FROM = 64 << 10
-"""Bytes from which a file of nothing but zeros is odd; a fresh adapter or a rank's empty share is smaller."""
+ALL_ZERO_FROM = 1024
+"""Elements from which nothing but zeros is odd; a fresh adapter or a rank's empty share holds fewer."""
 
 
 def with_numbers(judged: Judged, absolute: str, jail: Jail | None, *, sparse: bool = False) -> Judged:
@@ -82,7 +82,7 @@ def _odd(values: Values | None, verdict: CheckpointVerdict) -> tuple[str, str] |
         return "zero_tail", f"the last {values.zero_tail} bytes"
     if values.zero_pages:
         return "zero_pages", f"{values.zero_pages} bytes"
-    if values.tensors and values.all_zero == values.tensors and (verdict.size or 0) >= ALL_ZERO_FROM:
+    if values.tensors and values.all_zero == values.tensors and values.elements >= ALL_ZERO_FROM:
         return "all_zero", f"{values.tensors} tensors"
     return None
 

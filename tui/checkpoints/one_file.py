@@ -10,9 +10,18 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tui.checkpoints.contents import Contents, prefix_of
-from tui.checkpoints.first_bytes import HEAD, Content, content_of, is_begin_of_torch, lfs_size
+from tui.checkpoints.first_bytes import (
+    HEAD,
+    Content,
+    content_of,
+    is_answer,
+    is_begin_of_torch,
+    lfs_size,
+)
+from tui.checkpoints.gguf_file import judge_gguf
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import Claim, claim_of, is_marker, is_part, step_and_epoch
+from tui.checkpoints.numpy_files import judge_array, judge_arrays
 from tui.checkpoints.safetensors_file import BadSafetensors, Header, HugeHeader, read_safetensors
 from tui.checkpoints.source import NotAFile, Opener, Source
 from tui.checkpoints.torch_files import judge_legacy, judge_pickle, judge_zip
@@ -106,7 +115,7 @@ def _by_content(source: Source, path: str, name: str, claim: Claim | None, *, cr
     if content == "zip":
         if claim == "safetensors":
             return Judged(say(path, kind, "corrupt", "wrong_format", "a zip, such as torch.save writes"))
-        return judge_zip(source, path, claim, crc=crc) or _foreign(path, claim)
+        return judge_zip(source, path, claim, crc=crc) or judge_arrays(source, path) or _foreign(path, claim)
     if content == "torch_legacy":
         if claim == "safetensors":
             return Judged(say(path, kind, "corrupt", "wrong_format", "written by an old torch.save"))
@@ -202,7 +211,9 @@ def _zeros(source: Source, path: str, claim: Claim | None, *, crc: bool) -> Judg
     if source.is_zero(0, source.size):
         if claim in ("weights", "other", "pickle") and source.size < 4096:
             return _ignored(path)
-        return Judged(say(path, "sparse" if source.sparse else "other", "corrupt", "zeros"))
+        if source.sparse:
+            return Judged(say(path, "sparse", "corrupt", "preallocated", apparent=source.size))
+        return Judged(say(path, "other", "corrupt", "zeros"))
     judged = judge_zip(source, path, claim, crc=crc) if claim == "torch" else None
     if judged is not None and judged.verdict.subtype != "truncated":
         return judged
@@ -224,8 +235,14 @@ def _last_words(source: Source) -> dict[str, Any]:
 
 def _other(source: Source, path: str, claim: Claim | None, content: Content, *, crc: bool) -> Judged:
     """Archives, foreign formats, text, and what is nothing that is known."""
-    if claim == "other" or content == "gguf":
+    if content == "gguf":
+        return judge_gguf(source, path)
+    if claim == "other":
         return _ignored(path, problem="format-not-judged")
+    if content == "numpy":
+        hostile = judge_array(source, path)
+        if hostile is not None:
+            return hostile
     if claim is None:
         return _ignored(path)
     if content in ("archive", "hdf5", "numpy"):
@@ -243,6 +260,8 @@ def _other(source: Source, path: str, claim: Claim | None, content: Content, *, 
         return _ignored(path)
     if claim == "torch":
         return _unknown_torch(source, path, content, crc=crc)
+    if claim == "weights" and content == "text" and is_answer(source.read(0, HEAD)):
+        return Judged(say(path, "other", "corrupt", "text", "a server's answer"))
     judged = judge_pickle(source, path, claim) if claim == "pickle" else None
     return judged or _ignored(path)
 

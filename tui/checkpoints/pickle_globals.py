@@ -107,7 +107,8 @@ _BUILTINS = frozenset(dir(builtins)) | _words(
 )
 _FAMILIES = re.compile(
     r"(?:spawn|exec|popen)(?:l|le|lp|lpe|v|ve|vp|vpe)|posix_spawnp?|\w*_spawn|"
-    r"(?:\w*_)?(?:pickle|unpickle|command|shell|subprocess)(?:_\w*)?"
+    r"(?:\w*_)?(?:pickle|unpickle|command|shell|subprocess)(?:_\w*)?|"
+    r"_?import_\w+|\w+_from_(?:string|dotted_path|module|dynamic_module)|instantiate|locate|_locate"
 )
 
 

@@ -8,6 +8,7 @@ and % as %XX.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def read_sums(raw: bytes, *, bag: bool = False) -> Iterator[Listed]:
     Args:
         bag: names are percent-encoded as in a bag, and not escaped as GNU does.
     """
-    lines = raw.split(b"\n")
+    lines = _as_utf8(raw).split(b"\n")
     crlf = all(line.endswith(b"\r") for line in lines if line)  # else a CR belongs to the name before it
     for number, line in enumerate(lines, 1):
         line = line[:-1] if crlf and line else line
@@ -65,6 +66,13 @@ def read_sums(raw: bytes, *, bag: bool = False) -> Iterator[Listed]:
         elif match["mark"]:
             name = _ESCAPED.sub(lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], b"\\"), name)
         yield Listed(number, match["hex"].decode().lower(), os.fsdecode(name), os.fsdecode(match["name"]))
+
+
+def _as_utf8(raw: bytes) -> bytes:
+    """Without the byte order mark of an editor, and not in the UTF-16 of an older PowerShell."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace").encode("utf-8", "replace")
+    return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def inside(path: str) -> str | None:

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from tui.checkpoints.contents import Contents
+from tui.checkpoints.exported import EXPORTED_MEMBERS, read_exported
 from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.names import Claim
 from tui.checkpoints.pickle_globals import certain, danger, numpy_only, refused, worst
@@ -18,7 +19,11 @@ from tui.checkpoints.zip_members import ZipBomb, check_member, check_sizes, reco
 from tui.model.verdict import CheckpointVerdict, Problem
 
 _LOCAL = struct.Struct("<4s5H3L2H")
-_TORCH_MEMBERS = ("data.pkl", "/version", "/.format_version", "/byteorder", "constants.pkl", "/data/0")
+_PICKLES = 1000
+"""Pickles in a row that are looked through."""
+_TORCH_MEMBERS = (
+    "data.pkl", "/version", "/.format_version", "/byteorder", "constants.pkl", "/data/0", *EXPORTED_MEMBERS,
+)  # fmt: skip
 
 
 def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> Judged | None:
@@ -45,14 +50,17 @@ def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> J
         found = read_torch_zip(source, directory, look=damage is None)
         damage = damage or _wrong_checksum(source, directory, crc=crc)
     except NotTorch:
-        if damage is None:
+        exported = read_exported(source, directory) if damage is None else None
+        if exported is not None:
+            found, damage = exported, _wrong_checksum(source, directory, crc=crc)
+        elif damage is None:
             return _not_torch(path, directory, claim)
     except PickleTooLong:
         return Judged(say(path, "torch_zip", "suspicious", "huge_pickle", format="torch_zip"))
     except Contradiction as bad_contents:
         damage = _wrong_checksum(source, directory, crc=crc) or bad_contents
     if damage is not None and not found.globals:
-        if not directory.members and claim != "torch" and not _starts_like_torch(source):
+        if claim != "torch" and not _is_torchs(source, directory):
             return None
         found.globals = tuple(_first_globals(source))
     return _weighed(source, path, directory, found, damage, crc=crc)
@@ -91,13 +99,14 @@ def _weighed(
 ) -> Judged:
     """The gravest of what was found."""
     kind = "torchscript" if found.script else "torch_zip"
+    exported = {"flavour": "exported_program"} if found.exported else {}
     names = refused(found.globals, torchscript=found.script)
     recorded = records_checksums(directory)
     common: dict[str, Any] = {
         "format": kind,
         "crc": ("all" if crc else "not-checked") if recorded else "none-recorded",
         **_described(found.contents),
-        **({"flavour": "torchscript"} if found.script else {}),
+        **({"flavour": "torchscript"} if found.script else exported),
     }
     problems = () if recorded or damage else (Problem(code="crc-not-recorded", path=path),)
     if worst(names if damage is None else certain(names)) == "high":
@@ -110,7 +119,7 @@ def _weighed(
         return Judged(
             say(path, "sparse" if lost else kind, "corrupt", damage.subtype, where, format=kind, **more)
         )
-    loadable = not found.script and numpy_only(names)
+    loadable = not found.script and not found.exported and numpy_only(names)
     if names:
         verdict = _needs(path, kind, names, common)
     elif directory.before:
@@ -166,6 +175,11 @@ def _starts_like_torch(source: Source) -> bool:
     return name.endswith(_TORCH_MEMBERS)
 
 
+def _is_torchs(source: Source, directory: Directory) -> bool:
+    """Whether a damaged archive was torch's; other people's archives are none of a checkpoint's business."""
+    return _starts_like_torch(source) or any(m.name.endswith(_TORCH_MEMBERS) for m in directory.members)
+
+
 def _first_member(source: Source) -> tuple[str, int]:
     """Name and place of what the first local header describes, for an archive without its directory."""
     raw = source.read(0, _LOCAL.size + 1024)
@@ -191,6 +205,21 @@ def _dangerous(source: Source, start: int) -> list[str]:
     return found.globals if worst(certain(refused(found.globals))) == "high" else []
 
 
+def _behind(source: Source, at: int) -> list[str]:
+    """Dangerous names in the pickles behind the first: a reader of many objects calls load until the end."""
+    stream, names = source.section(at, source.size - at), []
+    for _ in range(_PICKLES):
+        found = Pickle()
+        try:
+            read_pickle(stream, found=found)
+        except (PickleDamaged, PickleTooLong):
+            found.globals = list(certain(found.globals))
+        names += [name for name in refused(found.globals) if danger(name) == "high"]
+        if not found.end:
+            break
+    return list(dict.fromkeys(names))
+
+
 def judge_legacy(source: Source, path: str) -> Judged:
     """The format before torch 1.6."""
     found, damage = Legacy(), None
@@ -199,10 +228,10 @@ def judge_legacy(source: Source, path: str) -> Judged:
     except BadLegacy as bad:
         damage = bad
     except PickleTooLong:
-        if worst(refused(found.pickle.globals)) != "high":
+        if worst(refused(found.globals)) != "high":
             return Judged(say(path, "torch_legacy", "suspicious", "huge_pickle", format="torch_legacy"))
     kind = "torch_legacy"
-    names = refused(found.pickle.globals)
+    names = refused(found.globals)
     if worst(names if damage is None else certain(names)) == "high":
         return Judged(_unsafe(path, kind, names))
     if damage is not None:
@@ -226,6 +255,7 @@ def judge_pickle(source: Source, path: str, claim: Claim | None) -> Judged | Non
     found, damage, long = Pickle(), None, False
     try:
         read_pickle(source.section(0, source.size), found=found)
+        found.globals += _behind(source, found.end)
     except PickleDamaged as bad:
         damage = bad
     except PickleTooLong:

@@ -26,11 +26,21 @@ class BadLegacy(Exception):
 
 @dataclass(slots=True)
 class Legacy:
-    """The object's pickle, what it describes, and bytes behind the last storage."""
+    """The object's pickle, what it describes, and bytes behind the last storage.
+
+    Attributes:
+        others: the pickles before and behind it: whoever unpickles the file runs what they name as well.
+    """
 
     pickle: Pickle = field(default_factory=Pickle)
+    others: list[Pickle] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
     after: int = 0
+
+    @property
+    def globals(self) -> tuple[str, ...]:
+        """Names in all its pickles, each once."""
+        return tuple(dict.fromkeys(name for p in (self.pickle, *self.others) for name in p.globals))
 
 
 def read_legacy(source: Source, found: Legacy) -> None:
@@ -42,9 +52,11 @@ def read_legacy(source: Source, found: Legacy) -> None:
     stream = source.section(0, source.size)
     try:
         for _ in range(_PICKLES_BEFORE):
-            read_pickle(stream)
+            found.others.append(Pickle())
+            read_pickle(stream, found=found.others[-1])
         read_pickle(stream, found=found.pickle)
-        keys = read_pickle(stream).value
+        found.others.append(Pickle())
+        keys = read_pickle(stream, found=found.others[-1]).value
     except PickleDamaged as damage:
         raise BadLegacy("truncated" if damage.truncated else "bad_pickle", str(damage)) from None
     if not isinstance(keys, list):

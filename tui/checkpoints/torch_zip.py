@@ -41,6 +41,7 @@ class TorchZip:
     Attributes:
         globals: of every pickle in it.
         after: bytes behind the pickle in ``data.pkl``: torch never reads them, and others may.
+        exported: no pickle, but a program of `torch.export` with its weights.
     """
 
     script: bool
@@ -48,6 +49,7 @@ class TorchZip:
     contents: Contents = field(default_factory=Contents)
     globals: tuple[str, ...] = ()
     after: int = 0
+    exported: bool = False
 
 
 def read_torch_zip(source: Source, directory: Directory, *, look: bool = True) -> TorchZip:

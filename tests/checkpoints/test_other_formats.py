@@ -1,0 +1,140 @@
+"""Files that `torch.save` did not write and that carry weights all the same, or code."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoints.made import (
+    calls,
+    floats,
+    good_zip,
+    looked_at,
+    need_torch,
+    number,
+    state,
+    tensor,
+    torch_zip,
+    verdict_on,
+    with_members,
+)
+from tui.checkpoints.jailer import Jail
+from tui.checkpoints.pickle_globals import danger
+
+
+def flipped(raw: bytes, place: int) -> bytes:
+    return raw[:place] + bytes([raw[place] ^ 0x10]) + raw[place + 1 :]
+
+
+def an_array(objects: bytes) -> bytes:
+    """A ``.npy`` of objects."""
+    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + objects
+
+
+def test_an_array_of_objects_is_a_pickle(tmp_path: Path) -> None:
+    array = an_array(calls("posix.system") + b".")
+    for name, raw in {"a.npy": array, "b.npz": with_members(("x.npy", array)), "c.pt": array}.items():
+        found = verdict_on(tmp_path, name, raw)
+        assert (found.verdict, found.globals) == ("unsafe", ("posix.system",))
+    plain = array.replace(b"'|O'", b"'|u1'")
+    harmless = an_array(pickle.dumps([{"a": 1}]))
+    for raw in (plain, harmless, harmless[:-3]):
+        assert verdict_on(tmp_path, "a.npy", raw).verdict == "ignore"
+
+
+def exported(weight: bytes = floats(1, 2), *, nested: bytes = b"") -> bytes:
+    """What `torch.export.save` would have written."""
+    config = (
+        b'{"config": {"l.w": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": '
+        b'{"dtype": 7, "sizes": [{"as_int": 2}]}}}}'
+    )
+    return with_members(
+        ("a/data/weights/weight_0", weight), ("a/data/weights/model_weights_config.json", config),
+        ("a/models/model.json", b"{}"), ("a/archive_format", b"pt2"),
+        ("a/data/sample_inputs/model.pt", nested),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["m.pt2", "m.pt"])
+def test_an_exported_program_is_judged_by_its_weights(tmp_path: Path, name: str) -> None:
+    whole = exported()
+    found = verdict_on(tmp_path, name, whole)
+    assert (found.verdict, found.flavour, found.keys, found.dtypes) == (
+        "ok", "exported_program", 1, {"float32": 1},
+    )  # fmt: skip
+    place = whole.find(floats(1, 2))
+    assert verdict_on(tmp_path, name, flipped(whole, place)).subtype == "bitflip"
+    for cut in (len(whole) // 2, len(whole) - 1):
+        assert verdict_on(tmp_path, name, whole[:cut]).subtype == "truncated"
+    assert verdict_on(tmp_path, name, exported(nested=good_zip())).verdict == "ok"
+    hostile = exported(nested=good_zip({"x": calls("posix.system")}))
+    assert verdict_on(tmp_path, name, hostile).globals == ("posix.system",)
+
+
+def test_torchs_own_exported_program_is_good_and_its_numbers_are_read(tmp_path: Path) -> None:
+    torch = need_torch()
+    program = torch.export.export(torch.nn.Linear(3, 2), (torch.randn(1, 3),))
+    torch.export.save(program, tmp_path / "m.pt2")
+    with Jail() as jail:
+        [found] = looked_at(tmp_path, jail).checkpoints
+    assert (found.verdict, found.tensors, found.elements, found.nonfinite) == ("ok", 2, 8, 0)
+
+
+def a_gguf(*, kind: int = 0, offset: int = 0, data: bytes = floats(1, 2), alignment: int = 32) -> bytes:
+    """One tensor of two elements, one text and the alignment."""
+
+    def named(name: bytes) -> bytes:
+        return struct.pack("<Q", len(name)) + name
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 3)
+    head += named(b"general.architecture") + struct.pack("<I", 8) + named(b"llama")
+    head += named(b"tokens") + struct.pack("<IIQ", 9, 8, 2) + named(b"a") + named(b"b")
+    head += named(b"general.alignment") + struct.pack("<II", 4, alignment)
+    head += named(b"w") + struct.pack("<IQIQ", 1, 2 if kind == 0 else 32, kind, offset)
+    return head + bytes(-len(head) % max(alignment, 1)) + data
+
+
+def test_gguf_is_as_long_as_its_header_says(tmp_path: Path) -> None:
+    found = verdict_on(tmp_path, "m.gguf", a_gguf())
+    assert (found.verdict, found.format, found.tensors, found.elements) == ("ok", "gguf", 1, 2)
+    assert verdict_on(tmp_path, "m.gguf", a_gguf(kind=8, data=bytes(34))).dtypes == {"ggml-8": 1}
+    damaged = {"truncated": a_gguf()[:-1], "bad_header": a_gguf(offset=4)}
+    damaged_too = {"truncated": a_gguf()[:50], "bad_header": a_gguf(alignment=0)}
+    for raws in (damaged, damaged_too):
+        for subtype, raw in raws.items():
+            assert verdict_on(tmp_path, "m.gguf", raw).subtype == subtype
+    assert verdict_on(tmp_path, "m.gguf", b"GGUF\x01" + bytes(40)).code == "ignore"  # counts of another width
+
+
+@pytest.mark.parametrize("cut", range(0, 200, 7))
+def test_no_cut_of_gguf_is_ever_fine(tmp_path: Path, cut: int) -> None:
+    raw = a_gguf()
+    assert verdict_on(tmp_path, "m.gguf", raw[: max(8, len(raw) - 1 - cut)]).verdict == "corrupt"
+
+
+def test_keys_that_are_no_text_count_as_well(tmp_path: Path) -> None:
+    raw = b"\x80\x02}(" + number(0) + tensor("0", (4,)) + number(1) + tensor("0", (4,)) + b"u."
+    assert verdict_on(tmp_path, "m.pt", torch_zip(raw, {"0": floats(1, 2, 3, 4)})).keys == 2
+
+
+def test_weights_of_nothing_but_zeros_are_odd_also_in_a_small_net(tmp_path: Path) -> None:
+    raw = torch_zip(
+        state({"w": tensor("0", (32, 64)), "b": tensor("1", (32,))}), {"0": bytes(8192), "1": bytes(128)}
+    )
+    (tmp_path / "m.pt").write_bytes(raw)
+    with Jail() as jail:
+        [found] = looked_at(tmp_path, jail).checkpoints
+    assert found.code == "suspicious-all-zero"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch._utils._import_dotted_name", "django.utils.module_loading.import_string",
+     "hydra.utils.instantiate", "transformers.dynamic_module_utils.get_class_from_dynamic_module"],
+)  # fmt: skip
+def test_what_imports_by_name_can_do_anything(name: str) -> None:
+    assert danger(name) == "high"
