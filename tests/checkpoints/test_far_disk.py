@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,14 +29,15 @@ from tests.checkpoints.made import (
     tensor,
     torch_zip,
 )
-from tui.checkpoints import far_disk, jailer
+from tui.checkpoints import bundle, far_disk, jailer
+from tui.checkpoints.bundle import LOADER
 from tui.checkpoints.examine import Options, examine_tree, listed
 from tui.checkpoints.far_disk import FarDisk, FarGround, FarLost
 from tui.checkpoints.jailer import Jail
 from tui.checkpoints.source import NotAFile, Source, Stopped
 from tui.model.verdict import Examination
 
-SCRIPTS = {"files": far_disk.SCRIPT, "jail": jailer.SCRIPT}
+PROGRAMMES: dict[str, Callable[[], bytes]] = {"files": far_disk.programme, "jail": jailer.programme}
 
 
 class Machine:
@@ -47,12 +49,14 @@ class Machine:
     def __call__(self, what: far_disk.What) -> socket.socket:
         ours, theirs = socket.socketpair()
         with theirs:
+            text = PROGRAMMES[what]()
             self.children.append(
                 subprocess.Popen(
-                    [sys.executable, "-I", "-B", "-X", "utf8", str(SCRIPTS[what])],
+                    [sys.executable, "-I", "-B", "-X", "utf8", "-c", LOADER, str(len(text))],
                     stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
+            ours.sendall(text)
         return ours
 
 
@@ -230,9 +234,21 @@ def test_what_a_machine_may_answer(line: bytes) -> None:
     disk.close()
 
 
-@pytest.mark.parametrize("script", list(SCRIPTS.values()), ids=lambda path: path.name)
-def test_the_programmes_run_on_an_old_python(script: Path) -> None:
-    """They parse as 3.7, and import nothing but the standard library."""
-    tree = ast.parse(script.read_text(), feature_version=(3, 7))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert {name.partition(".")[0] for name in names} <= set(sys.stdlib_module_names)
+@pytest.mark.parametrize("name", ["far_files", "jail", "confinement", "tensor_values"])
+def test_the_programmes_run_on_an_old_python(name: str) -> None:
+    """They parse as 3.7, and import nothing but the standard library and what travels with them."""
+    tree = ast.parse(Path(far_disk.__file__).with_name(f"{name}.py").read_text(), feature_version=(3, 7))
+    nodes = list(ast.walk(tree))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)}
+    travels = {f"tui.checkpoints.{one}" for one in ("confinement", "tensor_values") if name == "jail"}
+    assert {one.partition(".")[0] for one in names - travels} <= set(sys.stdlib_module_names)
+
+
+def test_a_bundle_runs_without_rgt_and_leaves_no_file(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", bundle.LOADER, str(len(jailer.programme()))],
+        input=jailer.programme(), capture_output=True, cwd=tmp_path, timeout=60, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["ready"] is True
+    assert list(tmp_path.iterdir()) == []

@@ -32,6 +32,7 @@ from tests.checkpoints.made import (
     torch_zip,
 )  # fmt: skip
 from tests.real import absent
+from tui.checkpoints import confinement
 from tui.checkpoints import jail as inside
 from tui.checkpoints.contents import Contents
 from tui.checkpoints.jailer import Ask, Jail
@@ -218,9 +219,9 @@ def test_what_torch_refuses_is_not_called_good(tmp_path: Path, jail: Jail) -> No
 
 PROBE = """
 import importlib.util, os, sys
-spec = importlib.util.spec_from_file_location("jail", sys.argv[1])
-jail = importlib.util.module_from_spec(spec); spec.loader.exec_module(jail)
-got = jail._without_network() + jail._limits({"memory": 1 << 30, "cpu": 10}) + jail._filtered()
+spec = importlib.util.spec_from_file_location("confinement", sys.argv[1])
+its = importlib.util.module_from_spec(spec); spec.loader.exec_module(its)
+got = its.without_network() + its.limits({"memory": 1 << 30, "cpu": 10}) + its.filtered()
 def refused(act):
     try: act()
     except (PermissionError, MemoryError): return True
@@ -246,7 +247,7 @@ def test_whoever_reads_a_file_can_do_nothing_else(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("whole")
     done = subprocess.run(
-        [sys.executable, "-I", "-c", PROBE, inside.__file__, str(victim)],
+        [sys.executable, "-I", "-c", PROBE, confinement.__file__, str(victim)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     had, _, did = done.stdout.partition("|")

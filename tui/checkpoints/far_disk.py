@@ -25,8 +25,11 @@ from tui.checkpoints.tree import MAX_ENTRIES, Entry, Tree, Type
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 
-SCRIPT = Path(__file__).with_name("far_files.py")
-"""The programme on the other side; it stands alone."""
+
+def programme() -> bytes:
+    """The programme on the other side; it stands alone."""
+    return Path(__file__).with_name("far_files.py").read_bytes()
+
 
 What = Literal["files", "jail"]
 Connect = Callable[[What], socket.socket]

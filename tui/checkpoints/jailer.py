@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import select
@@ -18,13 +19,11 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from tui.checkpoints.bundle import LOADER, bundled
 from tui.checkpoints.contents import Contents
 from tui.checkpoints.pickle_globals import NUMPY_SCALARS
 from tui.model.text import safe
 from tui.model.verdict import Values
-
-SCRIPT = Path(__file__).with_name("jail.py")
-"""The jailed programme; it stands alone."""
 
 _ANSWER_LIMIT = 2 << 20
 _START_S = 60.0
@@ -64,6 +63,12 @@ class Told:
     confined: tuple[str, ...] = ()
     gaps: tuple[tuple[str, str], ...] = ()
     crashed: str = ""
+
+
+@functools.cache
+def programme() -> bytes:
+    """The jailed programme; it stands alone."""
+    return bundled("jail", "confinement", "tensor_values")
 
 
 class Running(Protocol):
@@ -229,8 +234,9 @@ class _Child:
     def __init__(self, python: str) -> None:
         single = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **dict.fromkeys(single, "1")}
+        text = programme()
         self._process = subprocess.Popen(
-            [python, "-I", "-B", str(SCRIPT)],
+            [python, "-I", "-B", "-c", LOADER, str(len(text))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -238,6 +244,12 @@ class _Child:
             cwd="/",
             start_new_session=True,
         )
+        try:
+            self.send(text)
+        except OSError:  # it ended at once
+            self.kill()
+            self.gone()
+            raise
 
     @property
     def ended(self) -> bool:

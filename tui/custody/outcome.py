@@ -163,6 +163,7 @@ class Ending:
         """The one look for idleness, writers and changes."""
         if stopped and self._quiet_since(order):
             return (), ()
+        self._told(f"looking whether {order.victim.name} is idle and as it should be")
         before = await self._before()
         against, gaps = box_gate(order, before)
         self._journal.add(

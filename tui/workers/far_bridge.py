@@ -13,7 +13,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,12 @@ from typing import Any
 
 from tui.box.transport import Channel, LinkLost, Script, SessionsExhausted, Transport
 from tui.checkpoints import far_disk, jailer
+from tui.checkpoints.bundle import LOADER
 from tui.model.text import safe
 
 _READ = 1 << 16
 _FOLDER = "rgt-bridge-"
-_PROGRAMS = {"files": far_disk.SCRIPT, "jail": jailer.SCRIPT}
+_PROGRAMS: dict[str, Callable[[], bytes]] = {"files": far_disk.programme, "jail": jailer.programme}
 _WHY = {"files": "read what was read back", "jail": "load checkpoints in a jailed process"}
 
 # $1 asks a python what it is. The login shell may know a better one than a plain PATH does.
@@ -56,10 +57,6 @@ _RUN = (
     "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
     "export OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS; cd /; "
     'exec "$1" -I -B -X utf8 -c "$2" "$3" 2>/dev/null'
-)
-_LOADER = (
-    "import sys; text = sys.stdin.buffer.read(int(sys.argv[1])); "
-    "exec(compile(text, 'rgt', 'exec'), {'__name__': '__main__'})"
 )
 
 
@@ -148,8 +145,8 @@ class Bridge:
             writer.close()
 
     async def _run(self, word: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        text = await asyncio.to_thread(_PROGRAMS[word].read_bytes)
-        script = Script(_RUN, (self._python.path, _LOADER, str(len(text))), why=_WHY[word])
+        text = await asyncio.to_thread(_PROGRAMS[word])
+        script = Script(_RUN, (self._python.path, LOADER, str(len(text))), why=_WHY[word])
         channel = await self._transport.open(script)
         try:
             await channel.write(text)
