@@ -70,7 +70,7 @@ ACTIONS: tuple[Action, ...] = (
         ("slash",),
         "filter",
         "Show only the rows that match; in a log, search.",
-        (_F, _R, _L, _X),
+        (_F, _R, _L, _X, "cards", "commands"),
         footer=5,
         takes="TEXT",
     ),
@@ -84,7 +84,9 @@ ACTIONS: tuple[Action, ...] = (
         footer=6,
         verb="probe",
     ),
-    Action("sort", ("s",), "sort", "Sort the list by the next order.", (_F, _X), footer=7, takes="ORDER"),
+    Action(
+        "sort", ("s",), "sort", "Sort the list by the next order.", (_F, _X, "cards"), footer=7, takes="ORDER"
+    ),
     Action("reverse", ("full_stop",), "reverse", "Turn the sort order round.", (_F,)),
     Action("mark", ("space",), "mark", "Mark the row or line.", (_F, _R, _L, _S)),
     Action(

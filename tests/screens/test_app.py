@@ -305,6 +305,28 @@ async def test_views_open_over_hostile_names_and_close(
         assert isinstance(app.screen, FleetScreen)
 
 
+async def test_lists_are_filtered_and_sorted_by_the_keys_of_the_fleet() -> None:
+    async with running(fleet()) as (app, pilot):
+        await pilot.press("P")
+        await until(pilot, lambda: isinstance(app.screen, CardsScreen))
+        listed = app.screen.query_one(Picker)
+        everything = len(listed.items)
+        await pilot.press("s")
+        assert any("sorted by free" in row for row in picture(app))
+        await pilot.press("slash", *"vlm", "enter")
+        await until(pilot, lambda: 0 < len(listed.items) < everything)
+        assert all("vlm" in str(item.key) for item in listed.items)
+        await pilot.press("slash", *"nobody", "enter")
+        await until(pilot, lambda: listed.selected is None)
+        assert any("Nothing matches the filter. esc shows all." in row for row in picture(app))
+        assert "copy" not in picture(app)[-1]  # there is nothing to be copied
+        await pilot.press("escape")
+        await until(pilot, lambda: len(listed.items) == everything)
+        assert isinstance(app.screen, CardsScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen))
+
+
 async def test_help_lists_this_view_and_only_what_exists() -> None:
     async with running(fleet()) as (app, pilot):
         await pilot.press("question_mark")

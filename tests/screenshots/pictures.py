@@ -28,7 +28,9 @@ from tui.fleet.paths import shipped
 from tui.fleet.store import Store
 from tui.model.event import HostKeyAsked
 from tui.model.instance import Link, LinkState
-from tui.model.snapshot import FleetSnapshot
+from tui.model.reading import known
+from tui.model.snapshot import BoxView, FleetSnapshot
+from tui.model.telemetry import GpuProcess
 from tui.model.text import safe
 from tui.screens.view import View
 from tui.widgets.glyphs import SETS
@@ -60,6 +62,25 @@ def changed_key_store() -> Store:
         ),
     )
     return _held(fleet_fixture.judged(tuple(boxes), fleet.runs))
+
+
+def cards_store() -> Store:
+    """The same fleet, with the processes on its cards: one card is free, one is held by nobody."""
+    fleet = fleet_fixture.fleet()
+    return _held(fleet_fixture.judged(tuple(map(_with_processes, fleet.boxes)), fleet.runs))
+
+
+def _with_processes(box: BoxView) -> BoxView:
+    if box.telemetry is None or box.telemetry.gpus.value is None:
+        return box
+    listed = [
+        GpuProcess(4121 + 7 * gpu.index, None, gpu.mem_used_mib, safe("python train.py"), gpu_index=gpu.index)
+        for gpu in box.telemetry.gpus.value
+        if gpu.util_pct and (box.name, gpu.index) != ("vlm-h100", 3)
+    ]
+    if box.name == "ablate-02":
+        listed.append(GpuProcess(5233, None, 1_210.0, safe("jupyter-lab --port 8888"), gpu_index=0))
+    return replace(box, telemetry=replace(box.telemetry, gpu_processes=known(tuple(listed))))
 
 
 def run_store() -> Store:
@@ -224,6 +245,15 @@ PICTURES = (
         handbook_store,
         (("handbook", "sweep-a.seed3"), *("j",) * 5),
     ),
+    Picture("gpu-use-100x30", "Who is on which card, over all boxes", (100, 30), cards_store, steps=("P",)),
+    Picture(
+        "gpu-use-60x15",
+        "The cards of a small pane, the free ones first",
+        (60, 15),
+        cards_store,
+        ("P", "s"),
+    ),
+    Picture("palette", "Every command, found by a few letters", (80, 24), steps=("ctrl+p", *"st")),
     Picture("help", "Help for the fleet view", (100, 30), steps=("question_mark",)),
     Picture(
         "explain",

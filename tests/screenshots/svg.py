@@ -37,8 +37,8 @@ TERMINAL = TerminalTheme(
 
 _LOWER = "▁▂▃▄▅▆▇█"
 _LEFT = "▏▎▍▌▋▊▉"
-_LINES = "─│╵"
-_PIECES = re.compile(r"─+|█+|[{0}]|[^\s{0}]+(?: [^\s{0}]+)*".format(_LOWER + _LEFT + _LINES))
+_LINES = "─│┴━╸"
+_PIECES = re.compile(r"─+|━+|█+|[{0}]|[^\s{0}]+(?: [^\s{0}]+)*".format(_LOWER + _LEFT + _LINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ def _row(
 def _mark(
     column: int, y: int, text: str, look: Look, classes: dict[tuple[str, bool, bool, bool], str]
 ) -> str:
-    if (shape := _shape(text)) is not None:
-        return _rect(column, y, look.ink, *shape)
+    if shapes := _shapes(text):
+        return "\n".join(_rect(column, y, look.ink, *shape) for shape in shapes)
     key = (look.ink, look.bold, look.italic, look.underline)
     name = classes.setdefault(key, f"t{len(classes)}")
     width = cell_len(text) * CELL[0]
@@ -151,22 +151,26 @@ def _mark(
     return f'<text class="{name}" {place} lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
 
 
-def _shape(text: str) -> tuple[float, float, float, float] | None:
-    """Left, top, width and height, in cells, of characters that are shapes; None for letters."""
-    hair = 1 / CELL[1]
+def _shapes(text: str) -> tuple[tuple[float, float, float, float], ...]:
+    """Left, top, width and height, in cells, of what a character is drawn of; nothing for letters."""
+    hair, stroke = 1 / CELL[1], 3 / CELL[1]
     match text[0]:
         case "─":
-            return 0, 0.5, len(text), hair
+            return ((0, 0.5, len(text), hair),)
+        case "━":
+            return ((0, 0.5 - hair, len(text), stroke),)
+        case "╸":
+            return ((0, 0.5 - hair, 0.5, stroke),)
+        case "┴":
+            return ((0, 0.5, 1, hair), (0.5, 0.15, 1 / CELL[0], 0.35))
         case "│":
-            return 0.5, 0, 1 / CELL[0], 1
-        case "╵":
-            return 0.5, 0, 1 / CELL[0], 0.5
+            return ((0.5, 0, 1 / CELL[0], 1),)
         case block if block in _LOWER:
             height = (_LOWER.index(block) + 1) / 8
-            return 0, 1 - height, len(text), height
+            return ((0, 1 - height, len(text), height),)
         case block if block in _LEFT:
-            return 0, 0, (_LEFT.index(block) + 1) / 8, 1
-    return None
+            return ((0, 0, (_LEFT.index(block) + 1) / 8, 1),)
+    return ()
 
 
 def _rect(column: int, y: int, fill: str, left: float, top: float, width: float, height: float) -> str:

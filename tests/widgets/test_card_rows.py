@@ -12,8 +12,9 @@ from tui.model.reading import known, unknown
 from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.model.telemetry import GpuProcess, Telemetry
 from tui.model.text import safe
-from tui.widgets.card_rows import detail_lines, head_line, sum_words, use_line, uses
+from tui.widgets.card_rows import SORTS, arranged, detail_lines, head_line, sum_words, use_line, uses
 from tui.widgets.glyphs import UNICODE
+from tui.widgets.match import matcher
 
 
 def seen(
@@ -62,6 +63,26 @@ def test_what_is_not_told_or_old_is_not_called_free() -> None:
     assert {use.free for use in old} == {None}
     assert sum_words(old) == "2 cards, 2 not known"
     assert "as of 10m ago" in "".join(text for text, _ in detail_lines(old[0], 120, NOW, 2.0)[0])
+
+
+@pytest.mark.parametrize(
+    ("order", "cards"),
+    [("box", [0, 0, 1]), ("free", [1, 0, 0]), ("use", [0, 0, 1]), ("memory", [0, 0, 1])],
+)
+def test_cards_are_sorted_and_each_names_itself_once(order: str, cards: list[int]) -> None:
+    two = [GpuProcess(pid, safe("GPU-0"), mib, safe(f"python {pid}")) for pid, mib in ((41, 1e4), (42, 6e4))]
+    found = arranged(uses(seen(*two), NOW, 2.0), order, matcher(""))
+    assert [use.gpu.index for use in found if use.gpu is not None] == cards
+    assert [use.first for use in found] == [n == 0 or cards[n - 1] != card for n, card in enumerate(cards)]
+
+
+def test_a_filter_that_hides_a_cards_first_process_leaves_its_figures_on_the_next() -> None:
+    two = [GpuProcess(pid, safe("GPU-0"), mib, safe(f"python {pid}")) for pid, mib in ((41, 1e4), (42, 6e4))]
+    everything = list(uses(seen(*two), NOW, 2.0))
+    (left,) = arranged(everything, "box", matcher("41"))
+    assert left.first and "ablate-01" in use_line(left, 120, UNICODE)[0][0]
+    assert [use.why for use in arranged(everything, "memory", matcher("free"))] == ["free"]
+    assert not arranged(everything, SORTS[-1], matcher("nobody"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])

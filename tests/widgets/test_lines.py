@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
+from tui.widgets.gauge import bar_spans
+from tui.widgets.glyphs import ASCII, UNICODE, Glyphs
+from tui.widgets.ink import Ink
 from tui.widgets.lines import Line, Lines, broken, clip, differences, fit, length, shortened, wrap
 
 ANY_TEXT = st.text(max_size=40)
@@ -124,3 +127,37 @@ async def test_a_line_that_is_too_wide_says_so(text: str, shown: str) -> None:
 
     async with Narrow().run_test(size=(5, 1)):
         assert widget.render_line(0).text == shown
+
+
+REVERSED = Ink({"c-attention": "ansi_yellow", "c-attention-style": "bold", "c-selection-style": "reverse"})
+
+
+def test_a_reversed_row_has_no_blocks_of_colour() -> None:
+    assert REVERSED.style("cursor").reverse
+    assert REVERSED.style("attention").color is not None
+    told = REVERSED.flat("attention")
+    assert told.bold and told.color is None  # what it says still stands out
+    assert REVERSED.style("cursor").__add__(REVERSED.flat("edge")).reverse is False
+
+
+def test_history_strips_are_quieter_than_letters_and_seen() -> None:
+    dark = Ink({"c-dim": "#a8a8a8", "c-background": "#121212"})
+    colour = dark.style("graph").color
+    assert colour is not None and colour.get_truecolor() == (0x6C, 0x6C, 0x6C)
+    assert Ink({"c-dim": "ansi_bright_black"}).style("graph") == Ink({"c-dim": "ansi_bright_black"}).style(
+        "dim"
+    )
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+@pytest.mark.parametrize("share", [None, 0.0, 0.001, 0.5, 0.97, 1.0])
+def test_a_bar_shows_how_much_there_is_besides_how_much_is_used(share: float | None, glyphs: Glyphs) -> None:
+    spans = bar_spans(share, 10, glyphs, tick=0.9, level="attention")
+    assert length(spans) == 10
+    styles = {style for _, style in spans}
+    if share is None:
+        assert "".join(text for text, _ in spans).isspace()  # not known is not empty
+    else:
+        assert ("attention" in styles) == (share > 0)
+        assert ("rule" in styles) == (share < 0.97)
+        assert (glyphs.bar_tick in [text for text, _ in spans]) == (share < 0.97)

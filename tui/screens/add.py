@@ -80,10 +80,10 @@ class AddSheet(Sheet[None]):
             yield Rule("add a box")
             yield Lines(id="text")
             with Horizontal(classes="entry", id="first"):
-                yield Lines((((" ssh command", "dim"),),), classes="label")
+                yield Lines(((("  ssh command", "dim"),),), classes="label")
                 yield PasteInput()
             with Horizontal(classes="entry", id="second"):
-                yield Lines((((" name", "dim"),),), classes="label")
+                yield Lines(((("  name", "dim"),),), classes="label")
                 yield Input(compact=True, id="name")
             yield Lines(id="keys")
 

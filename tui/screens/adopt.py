@@ -21,7 +21,7 @@ from tui.model.text import safe
 from tui.screens.list_view import ListView
 from tui.screens.view import Sheet
 from tui.widgets.footer import Verb
-from tui.widgets.lines import Line, Lines, Span, fit, wrap
+from tui.widgets.lines import Line, Lines, Span, clip, fit, wrap
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
@@ -60,6 +60,12 @@ def spec_of(
     )
 
 
+def _called(command: str) -> str:
+    """A command without the folder of its program, which says the least and takes the most room."""
+    program, blank, rest = command.partition(" ")
+    return f"{program.rsplit('/', 1)[-1]}{blank}{rest}"
+
+
 class AdoptScreen(ListView):
     """What runs on a box and is not watched yet."""
 
@@ -85,17 +91,19 @@ class AdoptScreen(ListView):
     def items(self, width: int) -> tuple[Line | None, Sequence[Item]]:
         dots = self.host.glyphs.ellipsis
         found = []
+        session = 15 if any(c.session for c in self._candidates()) else 0
         for n, c in enumerate(self._candidates(), 1):
             memory = "" if c.gpu_mem_mib is None else f"{c.gpu_mem_mib / 1024:.1f}"
             line: Line = (
                 (f"  {n} " if n < 10 else "    ", "dim"),
                 (fit("" if c.pid is None else str(c.pid), 9, right=True), "dim"),
                 (fit(memory, 8, right=True) + "  ", ""),
-                (fit(c.session or self.host.glyphs.none, 14, ellipsis=dots) + " ", "dim"),
-                (fit(c.command, max(10, width - 40), ellipsis=dots), ""),
+                (fit(f"{c.session or self.host.glyphs.none} ", session, ellipsis=dots), "dim"),
+                (_called(c.command), ""),
             )
-            found.append(Item((c.pid, c.session, c.command), line))
-        return ((f"  # {'PID':>9}{'GPU GiB':>8}  {'SESSION':14} COMMAND", "dim"),), found
+            found.append(Item((c.pid, c.session, c.command), clip(line, width - 1, dots)))
+        head = f"  # {'PID':>9}{'GPU GiB':>8}  {fit('SESSION', session)}COMMAND"
+        return ((head, "dim"),), found
 
     def nothing(self) -> str:
         telemetry = self._telemetry()
@@ -164,7 +172,7 @@ class AdoptSheet(Sheet[tuple[Candidate, str, str | None]]):
             yield Rule(f"watch on {safe(self._box)}")
             for label, value, name in (("name", self._name, "name"), ("log", log, "log")):
                 with Horizontal(classes="entry"):
-                    yield Lines((((f" {label}", "dim"),),), classes="label")
+                    yield Lines((((f"  {label}", "dim"),),), classes="label")
                     yield Input(value, compact=True, select_on_focus=False, id=name)
             yield Lines(
                 (((" enter", "strong"), (" watches it   ", "dim"), ("esc", "strong"), (" does not", "dim")),)

@@ -41,7 +41,7 @@ class SecretSheet(Sheet[None]):
             yield Rule(f"{safe(self._asked.box)} asks")
             yield Lines(id="text")
             with Horizontal(classes="entry"):
-                yield Lines((((" >", "accent"),),), classes="sign")
+                yield Lines(((("> ", "accent"),),), classes="sign")
                 yield SecretInput(password=True, compact=True)
             yield Lines(
                 (
@@ -89,8 +89,8 @@ class HostKeySheet(Sheet[None]):
             yield Rule(f"{safe(self._asked.box)}: {'first contact' if first else 'the host key changed'}")
             yield Lines(id="text")
             with Horizontal(classes="entry"):
-                yield Lines((((" type the name to trust it > ", "dim"),),), classes="question")
-                yield Input(compact=True, placeholder=safe(self._asked.box))
+                yield Lines(((("> ", "accent"),),), classes="sign")
+                yield Input(compact=True)
             yield Lines((((" esc", "strong"), (" leaves the box alone", "dim")),))
 
     def on_mount(self) -> None:
@@ -123,9 +123,12 @@ def key_lines(asked: HostKeyAsked, width: int) -> list[tuple[str, str]]:
             "between. Trust it only if the platform shows this fingerprint, or if you rebuilt the box."
         )
         lines += [(part, "") for part in wrap(why, width)]
-        lines += [("", ""), (f"pinned   {asked.pinned}", "")]
-    lines += [(f"offered  {asked.offered}", "attention"), ("", "")]
-    return lines
+        lines += [("", ""), (f"pinned  {asked.pinned}", "")]
+    lines += [(f"offered {asked.offered}", "attention"), ("", "")]
+    return [
+        *lines,
+        *((part, "strong") for part in wrap(f"To trust it, type {safe(asked.box)} and press enter.", width)),
+    ]
 
 
 def _show(box: Lines, texts: Sequence[tuple[str, str]]) -> None:

@@ -1,31 +1,35 @@
-"""Who uses which GPU, over all boxes in one list."""
+"""GPU use: who is on which card, over all boxes in one list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tui.screens.list_view import ListView
+from tui.model.failure import Failure
+from tui.screens.list_view import FilteredList
 from tui.widgets import card_rows as rows
 from tui.widgets.footer import Verb
 from tui.widgets.lines import Line, Span
 from tui.widgets.picker import Item, Picker
 
 
-class CardsScreen(ListView):
-    """Every process on every card; `enter` opens its box, `y` copies its pid."""
+class CardsScreen(FilteredList):
+    """Every process on every card; `enter` opens its run, `y` copies its pid."""
 
     VIEW = "cards"
-    HEADING: ClassVar[str] = "who uses which GPU"
+    HEADING: ClassVar[str] = "GPU use"
 
     def __init__(self) -> None:
         super().__init__()
         self._uses: dict[object, rows.Use] = {}
+        self._sum = ""
+        self._order = rows.SORTS[0]
 
     def items(self, width: int) -> tuple[Line | None, Sequence[Item]]:
         host = self.host
-        found = rows.uses(host.snapshot, host.clock(), host.period_s)
-        self._uses = {use.key: use for use in found}
+        found = list(rows.uses(host.snapshot, host.clock(), host.period_s))
+        self._sum = rows.sum_words(found, 4 if width >= rows.ROOMY else 2)
+        self._uses = {use.key: use for use in rows.arranged(found, self._order, self.keep)}
         items = [Item(key, rows.use_line(use, width, host.glyphs)) for key, use in self._uses.items()]
         return rows.head_line(width), items
 
@@ -34,13 +38,17 @@ class CardsScreen(ListView):
         return rows.detail_lines(use, width, self.host.clock(), self.host.period_s) if use else ()
 
     def heading(self) -> tuple[Sequence[Span], Sequence[Span]]:
-        return ((self.HEADING, "title"),), ((rows.sum_words(list(self._uses.values())), "dim"),)
+        order: Sequence[Span] = ((self.key_of("sort"), "strong"), (f" by {self._order}", "dim"))
+        if self.size.width >= rows.ROOMY:
+            hint: Sequence[Span] = ((self.key_of("filter"), "strong"), (" filter   ", "dim"))
+            order = (*hint, order[0], (f" sorted by {self._order}", "dim"))
+        return ((self.HEADING, "title"), (f"  {self._sum}", ""), *self.filter_spans()), order
 
     def nothing(self) -> str:
-        return "No box is known, so no card is."
+        return self.none_matches() if self.query_text else "No box is known, so no card is."
 
     def keys(self) -> list[Verb]:
-        return self.verbs("back", "open", "shell", "copy")
+        return self.verbs("back", "open", "filter", "sort", "shell", "copy")
 
     @property
     def _selected(self) -> rows.Use | None:
@@ -56,6 +64,15 @@ class CardsScreen(ListView):
         if (here := self.here()) is not None:
             runs = self.host.snapshot.runs_on(here[0])
             self.host.open_run(here[0], here[1] or (runs[0].name if runs else None))
+
+    def action_sort(self, text: str = "") -> None:
+        """By the next order, or by the one that is named. Raises Failure."""
+        if text and text not in rows.SORTS:
+            raise Failure(f"There is no order {text!r}.", do=f"Orders: {', '.join(rows.SORTS)}.")
+        self._order = text or rows.SORTS[(rows.SORTS.index(self._order) + 1) % len(rows.SORTS)]
+        self._refresh()
+        if not (picker := self.query_one(Picker)).moved:
+            picker.place(0)  # what the order was asked for
 
     def action_copy(self) -> None:
         use = self._selected

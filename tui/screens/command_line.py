@@ -100,10 +100,12 @@ class CommandLine(Sheet[tuple[str, str | None]]):
             lines.append(((f"  {problem}", "attention"),))
         found = complete(self._stem, self._words)
         start = max(0, self._chosen - SHOWN + 1)
-        for place, suggestion in enumerate(found[start : start + SHOWN], start):
+        shown = found[start : start + SHOWN]
+        cells = min(24, max([14, *(len(one.line) + 3 for one in shown if one.help)]))
+        for place, suggestion in enumerate(shown, start):
             chosen = place == self._chosen
             name = f"  {suggestion.line}"
-            name = fit(name, 24) if suggestion.help else name  # a name alone is never cut
+            name = fit(name, cells) if suggestion.help else name  # a name alone is never cut
             lines.append(
                 ((name, "accent" if chosen else "strong"), (suggestion.help, "" if chosen else "dim"))
             )

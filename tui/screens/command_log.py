@@ -8,13 +8,29 @@ from typing import ClassVar
 
 from tui.model.command import CommandRecord
 from tui.model.snapshot import FleetSnapshot
-from tui.screens.list_view import ListView
+from tui.screens.list_view import FilteredList
 from tui.widgets.footer import Verb
-from tui.widgets.lines import Line, Span, fit, wrap
+from tui.widgets.lines import Line, Span, clip, fit, wrap
 from tui.widgets.picker import Item, Picker
 
+BOX = 14
+"""Cells of a box's name."""
+_BEFORE = len("  09:41:07  ") + BOX + len("   0.02 s  0     ") + 1
+"""Cells before the reason."""
+ROOMY = 76
+"""From this width on the command stands beside its reason; below, the selected one's in full is enough."""
 
-class CommandLogScreen(ListView):
+
+def _why_cells(width: int) -> int:
+    """Cells of the reason: it says more than the beginning of a script."""
+    return min(32, max(20, width - _BEFORE - 36)) if width >= ROOMY else max(8, width - _BEFORE - 1)
+
+
+def _ended(record: CommandRecord) -> str:
+    return "" if record.took_s is None else "lost" if record.exit is None else str(record.exit)
+
+
+class CommandLogScreen(FilteredList):
     """The command log, newest at the end; `y` copies the command under the cursor."""
 
     VIEW = "commands"
@@ -34,25 +50,28 @@ class CommandLogScreen(ListView):
         self._opened = True
 
     def items(self, width: int) -> tuple[Line | None, Sequence[Item]]:
-        self._records = {(r.started_at, r.box, r.what): r for r in self.host.snapshot.commands}
-        head: Line = ((f"  {'TIME':9} {'BOX':14} {'TOOK':>7}  {'EXIT':5} {'WHY':20} COMMAND", "dim"),)
+        all_of = self.host.snapshot.commands
+        kept = (r for r in all_of if self.keep(f"{r.box} {r.why} {_ended(r)} {r.what} {r.note}"))
+        self._records = {(r.started_at, r.box, r.what): r for r in kept}
+        why, after = f"{'WHY':{_why_cells(width)}}", "  COMMAND" if width >= ROOMY else ""
+        head: Line = ((f"  {'TIME':9} {'BOX':{BOX}} {'TOOK':>7}  {'EXIT':5} {why}{after}", "dim"),)
         return head, [Item(key, self._line(r, width)) for key, r in self._records.items()]
 
     def _line(self, r: CommandRecord, width: int) -> Line:
         clock = time.strftime("%H:%M:%S", time.localtime(r.started_at))
         took = "running" if r.took_s is None else f"{r.took_s:.2f} s"
-        ended = "" if r.took_s is None else "lost" if r.exit is None else str(r.exit)
         bad = r.exit != 0 and r.took_s is not None
         dots = self.host.glyphs.ellipsis
-        return (
+        line: Line = (
             ("  ", ""),
             (f"{clock:9} ", "dim"),
-            (fit(r.box, 14, ellipsis=dots) + " ", ""),
+            (fit(r.box, BOX, ellipsis=dots) + " ", ""),
             (fit(took, 7, right=True) + "  ", ""),
-            (fit(ended, 5) + " ", "attention" if bad else "dim"),
-            (fit(r.why, 20, ellipsis=dots) + " ", "dim"),
-            (fit(r.what, max(0, width - 64), ellipsis=dots), ""),
+            (fit(_ended(r), 5) + " ", "attention" if bad else "dim"),
+            (fit(r.why, _why_cells(width), ellipsis=dots), ""),
+            (f"  {r.what}", "dim"),
         )
+        return clip(line, width - 1 if width >= ROOMY else _BEFORE + _why_cells(width), dots)
 
     def below(self, width: int) -> Sequence[Line]:
         record = self._selected()
@@ -63,13 +82,15 @@ class CommandLogScreen(ListView):
 
     def heading(self) -> tuple[Sequence[Span], Sequence[Span]]:
         count = len(self._records)
-        return ((self.HEADING, "title"),), ((f"{count} of the newest 500", "dim"),)
+        of = len(self.host.snapshot.commands)
+        said = f"{count} of {of}" if self.query_text else f"the newest {count}"
+        return ((self.HEADING, "title"), *self.filter_spans()), ((said, "dim"),)
 
     def nothing(self) -> str:
-        return "No command ran on any box yet."
+        return self.none_matches() if self.query_text else "No command ran on any box yet."
 
     def keys(self) -> list[Verb]:
-        return self.verbs("back", "copy")
+        return self.verbs("back", "filter", "copy")
 
     def _selected(self) -> CommandRecord | None:
         return self._records.get(self.query_one(Picker).selected)

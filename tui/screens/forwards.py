@@ -39,7 +39,7 @@ class ForwardsScreen(ListView):
         return "No port is forwarded. On a box, :forward 6006 brings its TensorBoard to this computer."
 
     def keys(self) -> list[Verb]:
-        own = [] if self.host.read_only else [Verb("x", "close", 2)]
+        own = [] if self.host.read_only or self._selected() is None else [Verb("x", "close", 2)]
         return [*self.verbs("back", "copy"), *own]
 
     def _selected(self) -> tuple[str, int, int] | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.widget import Widget
 
+from tui.model.failure import Failure
 from tui.model.snapshot import FleetSnapshot
+from tui.screens.typed_line import TypedLine
 from tui.screens.view import View
 from tui.widgets.footer import Footer, Verb
-from tui.widgets.lines import Line, Lines, Span
+from tui.widgets.lines import Line, Lines, Span, wrap
+from tui.widgets.match import matcher
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
@@ -26,7 +30,12 @@ class ListView(View):
         yield Picker()
         yield Rule(id="bottom")
         yield Lines(id="below")
+        yield from self.entry()
         yield Footer()
+
+    def entry(self) -> Iterator[Widget]:
+        """What stands between the list and the keys."""
+        yield from ()
 
     def on_resize(self) -> None:
         self._refresh()
@@ -61,12 +70,17 @@ class ListView(View):
         head, items = self.items(width)
         picker = self.query_one(Picker)
         if not items:
-            items = [Item(None, (("  ", ""), (self.nothing(), "dim")))]
-            head = ()
+            parts = wrap(self.nothing(), max(10, width - 4))
+            items, head = [Item(None, (("  ", ""), (part, "dim"))) for part in parts], ()
         picker.show_items(items, head)
         self._below()
         self.query_one("#top", Rule).label(*self.heading())
-        self.query_one(Footer).offer(self.keys())
+        self.offer()
+
+    def offer(self) -> None:
+        """Show the keys that do something now."""
+        copies = "" if self.query_one(Picker).selected is not None else self.key_of("copy")
+        self.query_one(Footer).offer([verb for verb in self.keys() if verb.key != copies], self.verbs("help"))
 
     @on(Picker.Moved)
     def _below(self) -> None:
@@ -75,3 +89,61 @@ class ListView(View):
         box.styles.height = len(lines)
         self.query_one("#bottom").display = bool(lines)
         box.show(lines)
+
+
+class FilteredList(ListView):
+    """A list whose items a line of text can narrow; `items` asks `keep` of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query_text = ""
+        self.keep: Callable[[str], bool] = matcher("")
+
+    def entry(self) -> Iterator[Widget]:
+        yield TypedLine()
+
+    def filter_spans(self) -> Sequence[Span]:
+        """What stands in the rule about the filter."""
+        return (("  filter ", "dim"), (self.query_text, "accent")) if self.query_text else ()
+
+    def none_matches(self) -> str:
+        """What stands in for items that the filter left none of."""
+        return f"Nothing matches the filter. {self.key_of('back')} shows all."
+
+    def offer(self) -> None:
+        if self.query_one(TypedLine).open:
+            self.query_one(Footer).offer([Verb("enter", "filter", 1), Verb("esc", "leave", 2)])
+        else:
+            super().offer()
+
+    def action_filter(self, text: str = "") -> None:
+        """Show only what matches; an empty line shows all."""
+        if text:
+            self._filter(text)
+            return
+        self.query_one(TypedLine).ask("filter", "/", "text   !not this   /regex/   -f fuzzy", self._filter)
+        self.offer()
+
+    def _filter(self, text: str) -> None:
+        self.keep, self.query_text = matcher(text), text.strip()
+        self._refresh()
+
+    @on(TypedLine.Closed)
+    def _typed(self, message: TypedLine.Closed) -> None:
+        self.query_one(Picker).focus()
+        if message.submit is not None:
+            try:
+                message.submit(message.text)
+            except Failure as failure:
+                self.host.say(failure.line, "attention")
+                self.query_one(TypedLine).again(message)
+        self.offer()
+
+    def action_back(self) -> None:
+        """Close the line, drop the filter, else leave."""
+        if self.query_one(TypedLine).open:
+            self.query_one(TypedLine).close()
+        elif self.query_text:
+            self._filter("")
+        else:
+            self.dismiss(None)

@@ -20,6 +20,9 @@ from tui.widgets.match import fuzzy_rank
 from tui.widgets.picker import Item, Picker
 from tui.widgets.rule import Rule
 
+ROOMY = 76
+"""From this width on long names have room beside what they do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -103,6 +106,7 @@ class Palette(Sheet[tuple[str, str | None]]):
         self.query_one("#title", Rule).label("palette", [*keys, (" leaves", "dim")])
         picker = self.query_one(Picker)
         picker.styles.height = max(1, min(12, self.size.height - 6))
+        cells = 26 if self.size.width >= ROOMY else 18
         if not self._found:
             picker.show_items([Item(None, (("  No command matches.", "dim"),))])
             return
@@ -112,7 +116,7 @@ class Palette(Sheet[tuple[str, str | None]]):
                     (e.action, e.text),
                     (
                         (f"  {fit(e.key, 8)}", "dim"),
-                        (fit(e.name, 26), "strong"),
+                        (fit(f"{e.name} ", cells, ellipsis=self.host.glyphs.ellipsis), "strong"),
                         (e.help, "dim"),
                     ),
                 )

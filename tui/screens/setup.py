@@ -157,6 +157,7 @@ class SetupScreen(View):
         if not items:
             items = [Item("nothing yet", (("  reading the profiles", "dim"),))]
         steps.styles.height = min(len(items), _FEW) if self._low else len(items)
+        self.set_class(self._low, "-low")
         steps.show_items(items)
         step = view.step(view.current)
         here = (view.current, step.asked if step else None, view.working, view.problem)
@@ -208,8 +209,8 @@ class SetupScreen(View):
                 self._draw_options(asked, width)
             lines = rows.detail_lines(step, view.problem if current else "", width)
             chosen = self._chosen(asked) if asked is not None and choosing else None
-            if chosen is not None:
-                lines = [*rows.cut_note(chosen, width), *lines]
+            if asked is not None and chosen is not None:
+                lines = [*rows.cut_note(chosen, rows.title_cells(asked.options, width), width), *lines]
             shown = (step.id, chosen.id if chosen is not None else None)
             detail.fill(lines, anew=shown != self._detailed)
             self._detailed = shown
@@ -232,7 +233,8 @@ class SetupScreen(View):
 
     def _draw_options(self, asked: Asked, width: int) -> None:
         options = self.query_one("#options", Picker)
-        items = [Item(one.id, rows.option_line(one, width, self.host.glyphs)) for one in asked.options]
+        cells, glyphs = rows.title_cells(asked.options, width), self.host.glyphs
+        items = [Item(one.id, rows.option_line(one, cells, width, glyphs)) for one in asked.options]
         taken = _FEW if self._low else len(self.view.steps)
         room = max(3, self.size.height - taken - _ELSE)
         options.styles.height = min(len(items), room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -45,9 +45,23 @@ class Use:
     old: bool = False
 
     @property
+    def card(self) -> tuple[str, int]:
+        """Which card it is."""
+        return self.box.name, -1 if self.gpu is None else self.gpu.index
+
+    @property
     def key(self) -> Key:
-        card = -1 if self.gpu is None else self.gpu.index
-        return self.box.name, card, -1 if self.process is None else self.process.pid
+        return *self.card, -1 if self.process is None else self.process.pid
+
+    @property
+    def text(self) -> str:
+        """What the filter looks at."""
+        gpu = self.gpu
+        said = [self.box.name, self.why, "free" if self.free else ""]
+        said += [f"gpu {gpu.index}", gpu.name] if gpu is not None else []
+        said += [str(self.process.pid), self.process.command] if self.process is not None else []
+        said += [self.run.name] if self.run is not None else []
+        return " ".join(map(str, said))
 
 
 def uses(snapshot: FleetSnapshot, now: float, period_s: float) -> Iterator[Use]:
@@ -64,6 +78,30 @@ def uses(snapshot: FleetSnapshot, now: float, period_s: float) -> Iterator[Use]:
         for gpu in cards.value:
             for use in _on(box, gpu, len(cards.value) == 1, snapshot.runs_on(box.name)):
                 yield replace(use, old=True, free=None) if old else use
+
+
+SORTS = ("box", "free", "use", "memory")
+
+
+def arranged(found: Iterable[Use], order: str, keep: Callable[[str], bool]) -> list[Use]:
+    """The uses that `keep` takes, in one of `SORTS`; each card's figures stand where it is named first.
+
+    The order ``free`` has free cards first, ``use`` and ``memory`` the highest; what is not known comes last.
+    """
+    kept = [use for use in found if keep(use.text)]
+    if order != "box":
+        kept.sort(key=lambda use: _rank(use, order))
+    before = [None, *(use.card for use in kept)]
+    return [replace(use, first=use.card != last) for use, last in zip(kept, before, strict=False)]
+
+
+def _rank(use: Use, order: str) -> float:
+    if order == "free":
+        return 0.0 if use.free else 1.0 if use.free is None and use.gpu is not None else 2.0
+    value = use.gpu.util_pct if use.gpu is not None else None
+    if order == "memory":
+        value = use.process.mem_used_mib if use.process is not None else None
+    return 1.0 if value is None else -value
 
 
 def _on(box: BoxView, gpu: Gpu, only: bool, runs: tuple[RunView, ...]) -> Iterator[Use]:
@@ -128,13 +166,18 @@ def use_line(use: Use, width: int, glyphs: Glyphs) -> Line:
         spans.append((f"{said:>5}", quiet if value is not None else "dim"))
     if use.process is None:
         style = "dim" if use.free is not False else "attention"
-        spans.append((f"{'':22}{safe(use.why)}", "strong" if use.free else style))
+        pad = _WHAT if use.free else 3  # a sentence has the columns of the process that is not there
+        spans.append((f"{'':{pad}}{safe(use.why)}", "strong" if use.free else style))
     else:
         held = use.process.mem_used_mib
         amount = NA if held is None else size(held * MIB, binary=True)
         spans.append((f"{use.process.pid:>8}{amount:>10}  ", quiet))
         spans.append(_what(use, quiet))
     return clip(spans, width - 1, dots)
+
+
+_WHAT = 20
+"""Cells of a process before what it runs."""
 
 
 def _what(use: Use, quiet: str) -> Span:
@@ -166,12 +209,13 @@ def detail_lines(use: Use, width: int, now: float, period_s: float) -> list[Line
     return [((f"  {part}", ""),) for part in parts[:3]]
 
 
-def sum_words(found: list[Use]) -> str:
-    """How many cards there are, and how many of them are free or not known."""
-    cards = [use for use in found if use.gpu is not None and use.first]
+def sum_words(found: list[Use], most: int = 4) -> str:
+    """How many cards there are, how many of them are free or not known, in at most so many parts."""
+    cards = {use.card: use for use in found if use.gpu is not None}.values()
     words = [f"{len(cards)} {'card' if len(cards) == 1 else 'cards'}"]
     free = sum(use.free is True for use in cards)
-    unknown = sum(use.free is None for use in cards) + sum(use.gpu is None for use in found)
+    unknown, silent = sum(use.free is None for use in cards), sum(use.gpu is None for use in found)
     words += [f"{free} free"] if free else []
     words += [f"{unknown} not known"] if unknown else []
-    return ", ".join(words)
+    words += [f"{silent} {'box' if silent == 1 else 'boxes'} not known"] if silent else []
+    return ", ".join(words[:most])

@@ -88,7 +88,7 @@ class Chooser(Lines, can_focus=True):
         entry = self._entries[self._owner[place]]
         chosen = entry.key is not None and entry.key == self._selected and self.has_focus
         line = self._lines[place]
-        return (edged(line, glyphs_of(self).cursor, "accent") if chosen else line), chosen
+        return (edged(line, glyphs_of(self).cursor, "edge") if chosen else line), chosen
 
     def _window(self) -> list[tuple[Line, bool]]:
         return [self.line_at(y) for y in range(self.size.height)]

@@ -56,7 +56,7 @@ def curve_lines(losses: Sequence[float], width: int, glyphs: Glyphs, height: int
         rows = rows_of(columns, low, high, height, glyphs)
         for i, row in enumerate(rows):
             axis = {0: significant(high), height - 1: significant(low)}.get(i, "")
-            lines.append(((fit(axis, AXIS - 1, right=True) + " ", "dim"), (row, "")))
+            lines.append(((fit(axis, AXIS - 1, right=True) + " ", "dim"), (row, "graph")))
     for words, style in mark_words(marks, len(losses), glyphs):
         lines.append(((fit(f"  {words}", width, ellipsis=glyphs.ellipsis), style),))
     return lines

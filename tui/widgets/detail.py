@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from tui.fleet import judge, money
 from tui.fleet.age import is_stale, long, short
 from tui.model.instance import LinkState
-from tui.model.run import RunState
 from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import CheckpointFile, Telemetry
 from tui.model.text import safe
@@ -18,11 +17,14 @@ from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
 from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, clip, end_of, fit, wrap
-from tui.widgets.roster_rows import run_progress_word, whole_minute
+from tui.widgets.roster_rows import run_progress_word, run_word, whole_minute
 
 LABEL = 12
 LABEL_NARROW = 9
 """Cells of the label column, where there is room for air and where there is not."""
+
+BLANK = 1
+"""Rows of air between a list and what is said of its selected row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Look:
 
 def detail_lines(look: Look, width: int) -> list[list[Line]]:
     """Everything about a row in groups, most urgent first; the widget shows what it has room for."""
+    return [group for group in ([*_wrong(look, width), *_press(look, width)], *_facts(look, width)) if group]
+
+
+def _facts(look: Look, width: int) -> list[list[Line]]:
+    """What was seen of a row, and what is known of its box."""
     telemetry, room = look.box.telemetry, width - label_cells(width)
     dots = look.glyphs.ellipsis
     seen: list[Line] = _labelled("run", _run(look), width, dots)
@@ -59,7 +66,7 @@ def detail_lines(look: Look, width: int) -> list[list[Line]]:
         seen += _rows("gpus", gpu_rows(look.box, look.glyphs, telemetry, room), width)
         seen += _labelled("memory", memory_spans(telemetry), width, dots)
     known = [*_labelled("meter", _meter(look), width, dots), *_labelled("box", _box(look), width, dots)]
-    return [group for group in ([*_wrong(look, width), *_press(look, width)], seen, known) if group]
+    return [group for group in (seen, known) if group]
 
 
 def sentence(look: Look, width: int, rows: int) -> list[Line]:
@@ -74,7 +81,10 @@ def sentence(look: Look, width: int, rows: int) -> list[Line]:
         if left > 0:
             parts[left - 1 :] = [" ".join(parts[left - 1 :])] if parts[left - 1 :] else []
             lines += _marked(look, level, parts)
-    lines = lines or _in_rows(_labelled("run", _run(look), width, look.glyphs.ellipsis), rows)
+    run = _in_rows(_labelled("run", _run(look), width, look.glyphs.ellipsis), rows)
+    if len(lines or run) < rows - BLANK:  # the detail, as far as it goes, and air above it
+        lines = [*lines, *(line for group in _facts(look, width) for line in group)][: rows - BLANK]
+    lines = lines or run
     return [clip(line, width, look.glyphs.ellipsis) for line in lines]
 
 
@@ -109,7 +119,7 @@ def _sentences(look: Look) -> list[tuple[str, str]]:
         sentences.append(("attention", f"{box.name} asks: {box.asked_secret.prompt}"))
     if over := judge.over_words(box, look.now):
         return [("over", f"{over} What was last seen is below.")]
-    if link.state is not LinkState.LIVE and link.detail:
+    if link.state is not LinkState.LIVE and link.detail and box.asked_key is None:
         final = link.state in (LinkState.IDENTITY, LinkState.REFUSED, LinkState.NEEDS_SECRET)
         sentences.append(("attention" if final else "dim", link.detail))
     if look.stale and box.telemetry is not None:
@@ -161,7 +171,7 @@ def _press(look: Look, width: int) -> list[Line]:
         hints.append(("adopt", f"watches what runs here: {candidates[0].command}"))
     asked = box.asked_key or box.asked_secret
     if look.run is not None and (look.run.attention or box.attention) and not asked:
-        hints.append(("open", "opens the run"))
+        hints.append(("triage", "says why, and what to do"))
     lines: list[Line] = []
     for action, text in hints:
         key = look.key_of(action)
@@ -214,15 +224,7 @@ def _run(look: Look) -> list[Span]:
     run = look.run
     if run is None:
         return []
-    kind = {RunState.STALLED: "attention", RunState.DEAD: "danger"}.get(run.state, "")
-    glyph = {
-        RunState.RUNNING: look.glyphs.running,
-        RunState.STARTING: look.glyphs.starting,
-        RunState.FINISHED: look.glyphs.stopped,
-        RunState.DEAD: look.glyphs.gone,
-        RunState.STALLED: look.glyphs.attention,
-    }.get(run.state, look.glyphs.unknown)
-    spans: list[Span] = [(f"{glyph} {run.state.value}", kind)]
+    spans: list[Span] = [run_word(run.state, look.glyphs)]
     progress = run.progress
     word = run_progress_word(run)
     if word:

@@ -8,8 +8,9 @@ from tui.fleet.age import long
 from tui.model.snapshot import BoxView, Growth
 from tui.model.telemetry import Filesystem, Gpu, Telemetry
 from tui.widgets.figures import pair, size
-from tui.widgets.glyphs import Glyphs, bar
-from tui.widgets.lines import Span, end_of, fit, length
+from tui.widgets.gauge import bar_spans
+from tui.widgets.glyphs import Glyphs
+from tui.widgets.lines import Line, Span, end_of, fit, length
 
 AMOUNTS = 86
 """Cells that both gauges take with their amounts: a row that is cut loses its unit."""
@@ -42,7 +43,7 @@ def _disk(
     levels = {word: _level(box, word, fs) for word in ("inodes", "bytes")}
     for word, pct in (("inodes", fs.inode_use_pct), ("bytes", fs.use_pct)):
         level = levels[word]
-        gauges += [(f"  {word} ", "dim"), (_gauge(pct, cells, glyphs, tick=0.9), level or "dim")]
+        gauges += [(f"  {word} ", "dim"), *_gauge(pct, cells, glyphs, tick=0.9, level=level)]
         gauges.append((" n/a " if pct is None else f"{pct:4.0f}%", level))
         if amounts:
             gauges.append((fit(_amount(fs, word), 19 if word == "inodes" else 16, right=True), "dim"))
@@ -67,8 +68,10 @@ def _level(box: BoxView, word: str, fs: Filesystem) -> str:
     return next((a.level for a in about), "")
 
 
-def _gauge(pct: float | None, cells: int, glyphs: Glyphs, *, tick: float | None = None) -> str:
-    return bar(None if pct is None else pct / 100, cells, glyphs, tick=tick)
+def _gauge(
+    pct: float | None, cells: int, glyphs: Glyphs, *, tick: float | None = None, level: str = ""
+) -> Line:
+    return bar_spans(None if pct is None else pct / 100, cells, glyphs, tick=tick, level=level)
 
 
 def _amount(fs: Filesystem, word: str) -> str:
@@ -120,7 +123,7 @@ def _gpu(card: Gpu, glyphs: Glyphs, room: int) -> list[Span]:
         name = card.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
         spans.append((fit(name, 18, ellipsis=glyphs.ellipsis), ""))
     for word, pct in (("use", card.util_pct), ("mem", memory)):
-        spans += [(f"  {word} ", "dim"), (_gauge(pct, cells, glyphs), "dim")]
+        spans += [(f"  {word} ", "dim"), *_gauge(pct, cells, glyphs)]
         spans.append((" n/a " if pct is None else f"{pct:4.0f}%", ""))
     extras: list[Span] = []
     if used is not None and total:

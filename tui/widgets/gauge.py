@@ -12,6 +12,21 @@ LABEL = 9
 """Cells of the label column of all gauges, so that their bars stand under one another."""
 
 
+def bar_spans(
+    fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | None = None, level: str = ""
+) -> Line:
+    """A bar in its track, in exactly `width` cells: what is used is seen against what there is.
+
+    Args:
+        level: ``attention`` or ``danger`` where the value asks for it; a bar without it is quiet.
+    """
+    drawn = bar(fraction, width, glyphs, tick=tick)
+    filled = len(drawn.rstrip(glyphs.bar_empty + glyphs.bar_tick))
+    track, mark, rest = drawn[filled:].partition(glyphs.bar_tick)
+    spans = ((drawn[:filled], level or "dim"), (track, "rule"), (mark, "dim"), (rest, "rule"))
+    return tuple(span for span in spans if span[0])
+
+
 def gauge(
     label: str,
     pct: float | None,
@@ -40,8 +55,8 @@ def gauge(
     tick = None if tick_pct is None else tick_pct / 100
     return (
         (head, "dim"),
-        (bar(pct / 100, max(0, room), glyphs, tick=tick), level),
-        (glyphs.vrule if room > 0 else "", "rule"),
+        *bar_spans(pct / 100, max(0, room), glyphs, tick=tick, level=level),
+        (" " if room > 0 else "", ""),
         (fit(figure, figure_width, right=True, ellipsis=glyphs.ellipsis), level),
     )
 

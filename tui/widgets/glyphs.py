@@ -19,9 +19,9 @@ class Glyphs:
 
     Attributes:
         running, starting, stopped, unknown, gone, attention: state glyphs, always beside a word.
-        bar_full, bar_empty: cells of a bar. They are less than a row high, or the bars of rows would merge;
-            `bar_parts` are the fractions of one cell between them, rising.
-        bar_tick: marks a bar's threshold where the bar does not cover it.
+        bar_full, bar_empty: cells of a bar and of the track it runs in. They are less than a row high, or the
+            bars of rows would merge; `bar_parts` are the fractions of one cell between them, rising.
+        bar_tick: marks a bar's threshold on the track, where the bar does not cover it.
         strip: levels of a history strip, lowest first, evenly spaced from 0 to 100.
         rule: horizontal line; `cursor` stands at the left of the selected row; `mark` beside a marked one.
         none: a value that does not apply; `unknown` is for a value that is not known.
@@ -63,9 +63,9 @@ UNICODE = Glyphs(
     gone="✕",
     attention="▲",
     bar_full="━",
-    bar_empty=" ",
+    bar_empty="─",
     bar_parts=("╸",),
-    bar_tick="╵",
+    bar_tick="┴",
     strip=("▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
     rule="─",
     vrule="│",
@@ -123,13 +123,14 @@ def bar(fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | Non
     """A bar of exactly `width` cells.
 
     Args:
-        fraction: 0 to 1, clamped; None (not known) draws an empty bar without any fill.
-        tick: a threshold, 0 to 1, marked on the bar's empty part.
+        fraction: 0 to 1, clamped; None (not known) draws not even a track, which would say nothing is used.
+        tick: a threshold, 0 to 1, marked on the track.
     """
     if width <= 0:
         return ""
-    known = fraction is not None and not math.isnan(fraction)
-    share = min(1.0, max(0.0, fraction)) if known and fraction is not None else 0.0
+    if fraction is None or math.isnan(fraction):
+        return " " * width
+    share = min(1.0, max(0.0, fraction))
     steps = len(glyphs.bar_parts) + 1
     filled = round(share * width * steps)
     if share > 0 and filled == 0:
@@ -137,7 +138,7 @@ def bar(fraction: float | None, width: int, glyphs: Glyphs, *, tick: float | Non
     full, part = divmod(filled, steps)
     cells = [glyphs.bar_full] * full + ([glyphs.bar_parts[part - 1]] if part else [])
     cells += [glyphs.bar_empty] * (width - len(cells))
-    if tick is not None and known:
+    if tick is not None:
         place = min(width - 1, max(0, int(tick * width)))
         if cells[place] == glyphs.bar_empty:
             cells[place] = glyphs.bar_tick

@@ -74,7 +74,7 @@ def gpu_summary(sight: Sight, width: int) -> Line:
     hot = max((g.temp_c for g in gpus if g.temp_c is not None), default=None)
     memory = " ".join(percent(_memory_pct(g)) for g in gpus[:4])
     if len(gpus) == 1:
-        used: Line = ((_strip(0, STRIP, sight), "dim"), (fit(percent(gpus[0].util_pct), 6, right=True), ""))
+        used: Line = ((_strip(0, STRIP, sight), "graph"), (fit(percent(gpus[0].util_pct), 6, right=True), ""))
     else:
         util = " ".join(percent(g.util_pct) for g in gpus[:4])
         used = ((f"{len(gpus)} cards  ", "dim"), (util, ""))
@@ -115,7 +115,7 @@ def _util(gpu: Gpu, place: int, width: int, sight: Sight) -> Line:
     figure = fit(percent(gpu.util_pct), 8, right=True)
     room = width - LABEL - len(figure)
     style = "" if gpu.util_pct is not None else "dim"
-    return ((fit("  util", LABEL), "dim"), (_strip(place, room, sight), "dim"), (figure, style))
+    return ((fit("  util", LABEL), "dim"), (_strip(place, room, sight), "graph"), (figure, style))
 
 
 def _strip(place: int, width: int, sight: Sight) -> str:
@@ -150,7 +150,7 @@ def _short(gpu: Gpu, place: int, width: int, sight: Sight) -> Line:
     strip_room = max(4, width - LABEL - 24)
     return (
         (fit("  util", LABEL), "dim"),
-        (_strip(place, strip_room, sight), "dim"),
+        (_strip(place, strip_room, sight), "graph"),
         (fit(percent(gpu.util_pct), 7, right=True), "" if gpu.util_pct is not None else "dim"),
         ("  memory ", "dim"),
         (fit(percent(_memory_pct(gpu)), 8, right=True), ""),

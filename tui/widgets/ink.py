@@ -15,12 +15,28 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 
 STYLES = frozenset(
-    ("dim", "rule", "title", "accent", "attention", "danger", "fine", "money", "strong", "under", "cursor")
+    (
+        "dim",
+        "rule",
+        "graph",
+        "title",
+        "accent",
+        "attention",
+        "danger",
+        "fine",
+        "money",
+        "strong",
+        "under",
+        "cursor",
+        "edge",
+    )
 )
 """Style names a span may carry."""
 
 _COLOURED = ("dim", "rule", "accent", "attention", "danger", "money")
 _KEPT = "_rgt_ink"
+AREA = 0.4
+"""How far the colour of history strips lies from that of quiet letters towards the background."""
 
 
 class Ink:
@@ -40,6 +56,9 @@ class Ink:
             "fine": Style(),
             "cursor": _colour(variables, "c-selection-text", "c-selection-bg") + selection,
         }
+        # A reversed row would make a block of the cursor's half cell.
+        self._plain["edge"] = self._plain["accent"] + Style(reverse=False if selection.reverse else None)
+        self._plain["graph"] = self._plain["dim"] + _between(variables, "c-dim", "c-background")
         self._mixed: dict[str, Style] = {"": Style()}
 
     def style(self, names: str) -> Style:
@@ -51,6 +70,13 @@ class Ink:
                 found += self._plain.get(name, Style())
             self._mixed[names] = found
         return found
+
+    def flat(self, names: str) -> Style:
+        """The same for a reversed row: colours would be blocks there, so only weight and lines are left."""
+        if names == "edge":
+            return self.style(names)
+        found = self.style(names)
+        return Style(bold=found.bold, underline=found.underline, italic=found.italic)
 
 
 def ink_of(app: App[Any]) -> Ink:
@@ -70,6 +96,17 @@ def _colour(variables: Mapping[str, str], name: str, behind: str = "") -> Style:
     except (KeyError, ColorParseError):
         return Style()
     return Style(color=colour, bgcolor=back)
+
+
+def _between(variables: Mapping[str, str], ink: str, paper: str) -> Style:
+    """A colour of large areas: nearer to the paper than letters are. Only true colours can be blended."""
+    try:
+        colours = [Color.parse(variables[name]) for name in (ink, paper)]
+    except (KeyError, ColorParseError):
+        return Style()
+    if any(colour.ansi is not None for colour in colours):
+        return Style()
+    return Style(color=colours[0].blend(colours[1], AREA).rich_color)
 
 
 def _style(words: str | None) -> Style:

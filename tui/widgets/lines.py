@@ -152,10 +152,6 @@ def length(line: Iterable[Span]) -> int:
     return sum(cell_len(text) for text, _ in line)
 
 
-_FLAT = frozenset(("dim", "money", "rule"))
-"""Styles that a reversed row goes without: turned into backgrounds they would make patches of it."""
-
-
 class Lines(Widget, can_focus=False):
     """Shows lines, one span after the other, cut or padded to its width; never markup.
 
@@ -214,16 +210,14 @@ class Lines(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         self.painted += 1
         line, selected = self.line_at(y)
-        base, flat = self.rich_style, frozenset[str]()
+        base, ink = self.rich_style, ink_of(self.app)
+        style = ink.style
         if selected:
-            cursor = self.span_style("cursor")
+            cursor = style("cursor")
             base += cursor
-            flat = _FLAT if cursor.reverse else flat
+            style = ink.flat if cursor.reverse else style
         segments = [
-            Segment(
-                "".join(_literal(text) for text, _ in spans),
-                base + self.span_style("" if name in flat else name),
-            )
+            Segment("".join(_literal(text) for text, _ in spans), base + style(name))
             for name, spans in groupby(line, key=lambda span: span[1])
         ]
         strip = Strip(segments)

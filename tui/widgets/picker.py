@@ -136,7 +136,7 @@ class Picker(Lines, can_focus=True):
         if place != self._cursor or item.key is None:
             return item.line, False
         here = self.has_focus or not self.can_focus  # one that cannot have it is moved from elsewhere
-        return edged(item.line, glyphs_of(self).cursor, "accent" if here else "dim"), here
+        return edged(item.line, glyphs_of(self).cursor, "edge" if here else "dim"), here
 
     def _window(self) -> list[tuple[Line, bool]]:
         return [self.line_at(y) for y in range(self.size.height)]

@@ -175,7 +175,7 @@ class Roster(Picker):
         tail: list[Span] = []
         if column.id == "PROGRESS" and width >= 10 + 1 + STRIP:
             words = max(10, min(self._needs.get("PROGRESS", 10), width - 1 - STRIP))
-            tail = [(" ", ""), (self._losses(row.key, width - words - 1), "dim")]
+            tail = [(" ", ""), (self._losses(row.key, width - words - 1), "graph")]
             width = words
         text = fit(cell.text, width, right=column.right, ellipsis=glyphs.ellipsis)
         return [(text, style), *tail]

@@ -191,8 +191,13 @@ def _state(word: judge.BoxWord, run: RunView | None, glyphs: Glyphs) -> Cell:
 def _run_state(run: RunView | None, glyphs: Glyphs) -> Cell:
     if run is None:
         return Cell(glyphs.none, "dim")
-    glyph = glyph_of(_GLYPH_OF_RUN[run.state], glyphs)
-    return Cell(f"{glyph} {run.state.value}", _STYLE_OF_RUN.get(run.state, ""))
+    text, style = run_word(run.state, glyphs)
+    return Cell(text, style)
+
+
+def run_word(state: RunState, glyphs: Glyphs) -> tuple[str, str]:
+    """How a run's state is written and styled wherever it stands."""
+    return f"{glyph_of(_GLYPH_OF_RUN[state], glyphs)} {state.value}", _STYLE_OF_RUN.get(state, "")
 
 
 def _rank(kind: str, run: RunView | None) -> int:

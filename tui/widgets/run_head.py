@@ -5,29 +5,12 @@ from __future__ import annotations
 from tui.fleet import judge
 from tui.fleet.age import age_word, is_stale, long
 from tui.model.instance import LinkState
-from tui.model.run import RunState
 from tui.model.snapshot import RunView
 from tui.model.text import safe
 from tui.widgets.figures import significant
 from tui.widgets.lines import Line, Span, fit, length, shortened
 from tui.widgets.panel import Sight, apart, packed
-from tui.widgets.roster_rows import glyph_of, run_progress_word
-
-STYLES = {
-    RunState.DEAD: "danger",
-    RunState.STALLED: "attention",
-    RunState.UNKNOWN: "dim",
-    RunState.UNREACHABLE: "attention",
-}
-KINDS = {
-    RunState.RUNNING: "running",
-    RunState.STARTING: "starting",
-    RunState.FINISHED: "stopped",
-    RunState.STALLED: "attention",
-    RunState.DEAD: "danger",
-    RunState.UNKNOWN: "unknown",
-    RunState.UNREACHABLE: "unknown",
-}
+from tui.widgets.roster_rows import glyph_of, run_progress_word, run_word
 
 
 def head_lines(sight: Sight, name: str | None, box_name: str, width: int) -> list[Line]:
@@ -44,9 +27,8 @@ def _first(sight: Sight, name: str | None, box_name: str, width: int) -> Line:
         left = [(f" {sight.glyphs.unknown} not watched  ", "dim"), (safe(name), "strong")]
     else:
         run = sight.run
-        style = STYLES.get(run.state, "")
-        glyph = glyph_of(KINDS[run.state], sight.glyphs)
-        left = [(f" {glyph} {run.state.value}  ", style or "strong"), (safe(name), "strong")]
+        word, style = run_word(run.state, sight.glyphs)
+        left = [(f" {word}  ", style or "strong"), (safe(name), "strong")]
         left.append((f" on {safe(box_name)}  ", "dim"))
         right = _age(sight)
         parts: list[Line] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
@@ -27,7 +27,7 @@ NAMES: Mapping[StepId, str] = {
 _NUMBER = 4
 _NAME = 12
 _LABEL = 10
-_TITLE = 28
+_TITLE_LEAST = 12
 
 
 def step_line(view: SetupView, step: SetupStep, width: int, glyphs: Glyphs) -> Line:
@@ -68,16 +68,21 @@ def title_spans(view: SetupView) -> list[Span]:
     return [("setup", "strong"), (f": {about}" if about else "", "")]
 
 
-def option_line(option: Option, width: int, glyphs: Glyphs) -> Line:
-    """One thing to choose: its title, and what speaks for it or against it."""
-    room = min(_TITLE, max(12, width // 2))
-    title = fit(option.title, room, ellipsis=glyphs.ellipsis)
-    return clip(((f" {title} ", ""), (option.note, "dim")), width - 1, glyphs.ellipsis)
+def title_cells(options: Sequence[Option], width: int) -> int:
+    """Cells that the titles of these options stand in: as many as the longest takes, or half the width."""
+    longest = max((cell_len(option.title) for option in options), default=0)
+    return min(max(_TITLE_LEAST, longest), max(_TITLE_LEAST, width // 2))
 
 
-def cut_note(option: Option, width: int) -> list[Line]:
+def option_line(option: Option, cells: int, width: int, glyphs: Glyphs) -> Line:
+    """One thing to choose: its title in `cells`, and what speaks for it or against it."""
+    title = fit(option.title, cells, ellipsis=glyphs.ellipsis)
+    return clip(((f"  {title}  ", ""), (option.note, "dim")), width - 1, glyphs.ellipsis)
+
+
+def cut_note(option: Option, cells: int, width: int) -> list[Line]:
     """What an option's line had no room for, in full; nothing where all of it is on the line."""
-    if min(_TITLE, max(12, width // 2)) + 2 + cell_len(option.note) < width:
+    if cells + 4 + cell_len(option.note) < width:
         return []
     return [*_labelled("chosen", option.note, width), ()]
 

@@ -8,7 +8,8 @@ from tui.fleet.age import age_word
 from tui.model.storage import Ladder, Place, Protected, Reclaimable
 from tui.model.text import safe
 from tui.widgets.chooser import Entry
-from tui.widgets.glyphs import Glyphs, bar
+from tui.widgets.gauge import bar_spans
+from tui.widgets.glyphs import Glyphs
 from tui.widgets.lines import Line, Span, clip, end_of, fit, wrap
 from tui.widgets.storage_words import amount, conclusion
 
@@ -42,7 +43,7 @@ def _head(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
     cells = max(8, min(40, width // 4))
     figures: Line = (
         (f" {made.resource} ", "strong"),
-        (bar(share, cells, glyphs, tick=made.target_pct / 100), level),
+        *bar_spans(share, cells, glyphs, tick=made.target_pct / 100, level=level),
         (f" {used} of {limit}" + (f" ({share * 100:.0f} %)" if share is not None else ""), level),
     )
     yield clip(figures, width - 1, glyphs.ellipsis)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from tui.model.teardown import LeftoverView, StepId, StepProgress, StepView, TeardownView, Trouble
 from tui.model.text import amount
 from tui.widgets.figures import percent
-from tui.widgets.glyphs import Glyphs, bar
+from tui.widgets.gauge import bar_spans
+from tui.widgets.glyphs import Glyphs
 from tui.widgets.lines import Line, Span, clip, end_of, fit, wrap
 
 NAMES: Mapping[StepId, str] = {
@@ -93,8 +94,8 @@ def progress_spans(at: StepProgress, room: int, glyphs: Glyphs) -> Iterator[Span
         return
     cells = max(0, min(_BAR, room - 34))
     if cells > 3:
-        yield (bar(at.done / at.total, cells, glyphs), "")
-        yield (f"{glyphs.vrule} ", "rule")
+        yield from bar_spans(at.done / at.total, cells, glyphs)
+        yield ("  ", "")
     yield (f"{percent(100 * at.done / at.total):>5}", "")
     yield (f"  {_rate(at)}", "")
     if at.note:

@@ -20,6 +20,7 @@ from tui.widgets.lines import Line, Span, clip, fit, wrap
 
 WIDE = 70
 LEVELS = ("read only", "reversible", "plan first", "irreversible")
+SHORT_LEVELS = ("look", "local", "plan", "final")
 PLANES = {
     "control": "control plane: the machinery around the experiment",
     "science": "science: the experiment itself",
@@ -258,7 +259,9 @@ def _steps(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
 
 
 def _step(key: tuple[object, ...], label: str, step: RemedyStep, view: TriageView, width: int) -> Entry:
-    tag = f"L{step.level} {LEVELS[step.level]}" if width >= WIDE else f"L{step.level}"
+    tag = f"L{step.level} {(LEVELS if width >= WIDE else SHORT_LEVELS)[step.level]}"
+    if key[0] == "look" and not label:
+        tag = ""  # the first of them says it for all
     if step.look and step.look in view.running:
         tag = "asked" if width < WIDE else "asked, waiting"
     elif step.look and (answer := _answer(view, step.look)) is not None:
@@ -266,7 +269,7 @@ def _step(key: tuple[object, ...], label: str, step: RemedyStep, view: TriageVie
     room = width - label_cells(width) - 4
     parts = wrap(step.text, max(10, room - cell_len(tag) - 2))
     ink = "dim" if key[0] == "look" else ""
-    style = "danger" if step.level == 3 else "attention" if step.level == 2 else "dim"
+    style = "danger" if step.level == 3 else "" if step.level == 2 else "dim"
     first: Line = ((fit(parts[0] if parts else "", room - cell_len(tag)), ink), (f"  {tag}", style))
     lines = [_labelled(label, first, view, width)]
     lines += [_labelled("", ((part, ink),), view, width) for part in parts[1:]]
