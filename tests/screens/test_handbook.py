@@ -53,4 +53,5 @@ async def test_another_runs_page_is_not_shown_meanwhile() -> None:
         await until(pilot, lambda: isinstance(app.screen, HandbookScreen))
         await pilot.pause(0.05)
         assert "Looking it up" in flat(app)
+        assert "Looking it up" in picture(app)[1]  # no row is wasted on a head that it has not got
         assert "rgt resume" not in flat(app)

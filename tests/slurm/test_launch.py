@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -143,6 +144,7 @@ def test_job_forgotten_what_the_run_wrote_counts_and_without_a_word_it_is_lost(
     assert truth.child is not None
     for pid in (int(truth.start["pid"]), truth.child[0]):
         os.kill(pid, signal.SIGKILL)
+    (Path(str(killed)) / "ckpt").write_text("899\n")
     deadline = time.monotonic() + 40
     while "not known to the scheduler" not in (truth := truth_of(slurm, killed, monkeypatch)).why:
         assert time.monotonic() < deadline, truth
@@ -154,6 +156,14 @@ def test_job_forgotten_what_the_run_wrote_counts_and_without_a_word_it_is_lost(
         assert time.monotonic() < deadline
         time.sleep(0.5)
     assert truth_of(slurm, done, monkeypatch).state == "finished"
+    # What the handbook says for who has no rgt submits it once more, and it goes on.
+    assert main(["handbook", Path(str(killed)).name, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    made = subprocess.run(["bash", "-c", told["by hand"]], check=True, timeout=20, capture_output=True)
+    assert b"Submitted batch job" in made.stdout
+    shown = subprocess.run(["bash", "-c", told["session"]], check=True, timeout=20, capture_output=True)
+    assert b"rgt-kill" in shown.stdout
+    assert until(slurm, killed, monkeypatch, "finished").attempt == 2
 
 
 def test_why_it_waits_is_the_answer_and_it_is_submitted_once(

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -123,8 +124,15 @@ def test_the_handbook_needs_no_connection(
     assert main(["handbook", run.name, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["goes on"] == f"rgt resume {run.name}"
-    assert str(run) in told["by hand"]
     assert "leash" not in told
+    process = int((run / ".rgt/attempts/1/child").read_text().split()[0])
+    os.killpg(process, signal.SIGKILL)
+    until_ended(run)
+    (run / "ckpt").write_text("399")
+    (run / wrapper_name()).rename(run / ".rgt/wrapper-older.sh")  # this rgt has a newer one
+    (run / ".rgt/plan/wrapper").write_text(".rgt/wrapper-older.sh\n")
+    subprocess.run(["bash", "-c", told["by hand"]], check=True, timeout=20)
+    assert "status 0" in until_ended(run, attempt=2)
     note(where, "box-1", 1_800_000_000.0)
     assert main(["handbook", run.name, "--json"]) == 0
     assert "stops itself 2027-01-1" in json.loads(capsys.readouterr().out)["leash"]

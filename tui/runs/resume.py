@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 
 from tui.box.transport import Script
-from tui.fleet.leash_notes import date
 from tui.model.failure import Failure
 from tui.model.text import SafeText, safe
 from tui.runs.book import Page
 from tui.runs.detach import How
 from tui.runs.launch import Answer, Dial, Launch, launch
-from tui.runs.plan_files import PLAN, RGT, wrapper, wrapper_name
+from tui.runs.plan_files import PLAN, wrapper, wrapper_name
 from tui.runs.truth import look
 
 # $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link
@@ -69,39 +67,3 @@ async def resume(
         _HOW.get(page.platform) or ("tmux" if page.session else "nohup"),
     )  # fmt: skip
     return await launch(dial, what, told=told, answer_s=answer_s)
-
-
-def handbook(page: Page, reach: str, stops_at: float | None = None) -> list[tuple[str, str]]:
-    """What somebody needs who knows nothing of a run, as titles and lines, safe to show.
-
-    Args:
-        reach: the command that gives a shell on the box.
-        stops_at: when the box's leash stops it, as it was armed from here, in seconds since the epoch.
-    """
-    folder, log = shlex.quote(page.folder), shlex.quote(f"{page.folder}/{page.job.log}")
-    session = f"tmux attach -t {page.session}" if page.session else "(no tmux session)"
-    chain = " → ".join(stage.name for stage in page.job.chain())
-    proofs = ", ".join(stage.artifact or "exit 0" for stage in page.job.chain())
-    named = page.job.checkpoints
-    checkpoints = f"{page.folder}/{named}" if named else "the job file names none: it begins at step 0"
-    leash = (
-        []
-        if stops_at is None
-        else [("leash", safe(f"stops itself {date(stops_at)}: rgt leash {page.box}", 200))]
-    )
-    return [
-        ("first", safe(f"rgt status {shlex.quote(page.box)}", 200)),
-        ("reach", safe(reach, 400)),
-        ("look", safe(f"tail -n 50 {log}", 400)),
-        ("session", safe(session, 200)),
-        ("goes on", safe(f"rgt resume {page.run}", 200)),
-        ("box gone", safe(f"rgt relaunch {page.run} --rent --pulled", 200)),
-        ("by hand", safe(f"nohup setsid sh {folder}/{wrapper_name()} {folder} &", 600)),
-        ("chain", safe(chain, 400)),
-        ("done when", safe(proofs, 400)),
-        ("markers", safe(f"{page.folder}/{RGT}/done, {page.folder}/{RGT}/attempts/N/end", 400)),
-        ("checkpoints", safe(checkpoints, 400)),
-        ("cadence", safe(f"rgt cadence {shlex.quote(page.run)}", 200)),
-        *leash,
-        ("made of", safe(f"code {page.code[:12]}, commit {(page.commit or 'none')[:12]}, {page.file}", 400)),
-    ]

@@ -74,8 +74,11 @@ class HandbookScreen(ListView):
         return "Looking it up." if self.page is None else "Nothing else is known here."
 
     def below(self, width: int) -> Sequence[Line]:
-        most = 3 if self.size.height < 24 else 6
-        return [((f"  {part}", ""),) for part in wrap(self._selected(), max(20, width - 4))[:most]]
+        most, parts = 5 if self.size.height < 24 else 8, wrap(self._selected(), max(20, width - 4))
+        cut = self.host.glyphs.ellipsis if len(parts) > most else ""
+        return [
+            ((f"  {part}{cut if place == most else ''}", ""),) for place, part in enumerate(parts[:most], 1)
+        ]
 
     def keys(self) -> list[Verb]:
         return self.verbs("back", "copy")

@@ -71,7 +71,8 @@ class ListView(View):
         picker = self.query_one(Picker)
         if not items:
             parts = wrap(self.nothing(), max(10, width - 4))
-            items, head = [Item(None, (("  ", ""), (part, "dim"))) for part in parts], ()
+            items = [Item(None, (("  ", ""), (part, "dim"))) for part in parts]
+            head = head and ()  # a list that has no head has none when it is empty, either
         picker.show_items(items, head)
         self._below()
         self.query_one("#top", Rule).label(*self.heading())

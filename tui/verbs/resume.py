@@ -92,7 +92,7 @@ async def _handbook(args: argparse.Namespace) -> int:
     from tui.fleet.leash_notes import noted
     from tui.fleet.paths import paths
     from tui.runs.book import book
-    from tui.runs.resume import handbook
+    from tui.runs.handbook import handbook
 
     page = book(paths()).page(args.name)
     found = handbook(page, f"rgt ssh {shlex.quote(page.box)}", noted(paths()).get(page.box))

@@ -13,7 +13,7 @@ from tui.model.handbook import HandbookView
 from tui.model.run import RunSpec
 from tui.model.text import SafeText, safe
 from tui.runs.book import Page, book
-from tui.runs.resume import handbook
+from tui.runs.handbook import handbook
 
 
 def handbook_of(run: str, where: Paths) -> HandbookView:
