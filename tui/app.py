@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import RenderableType
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
@@ -228,6 +229,14 @@ class RgtApp(App[int]):
             self._everywhere.action_triage(name)
 
     # -- life ---------------------------------------------------------------------------------------
+
+    def get_driver_class(self) -> type[Driver]:
+        from textual.drivers.linux_driver import LinuxDriver
+
+        from tui.driver import TerminalDriver
+
+        chosen = super().get_driver_class()  # another one where the environment says so
+        return TerminalDriver if chosen is LinuxDriver else chosen
 
     def get_default_screen(self) -> Screen[Any]:
         return FirstScreen(self._first_look, self.glyphs)

@@ -18,11 +18,11 @@ _BROKE_OFF = "This verb broke off there; what it did before stays done."
 def output_fault(fault: Exception) -> str:
     """Why standard output takes no more; empty where that isn't it.
 
-    A full disk speaks alike wherever the bytes were to go, so the output is tried once more.
+    A full disk speaks alike wherever the bytes were to go, so the output is tried once more, by a line end.
     """
     if isinstance(fault, OSError) and fault.filename is None and sys.stdout is not None:
         try:
-            sys.stdout.flush()
+            print(flush=True)  # noqa: T201
         except OSError as again:
             return str(again.strerror)
     return ""

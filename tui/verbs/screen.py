@@ -86,6 +86,13 @@ def check_terminal() -> None:
             exit=Exit.USAGE,
             code="no-terminal",
         )
+    if not sys.stderr.isatty():  # Textual draws there
+        raise Failure(
+            "The screen is drawn on standard error, which is no terminal here.",
+            do="Start it without `2>`.",
+            exit=Exit.USAGE,
+            code="no-terminal",
+        )
 
 
 def _theme(asked: str | None, settled: str, depth: str, found: Themes) -> tuple[str, tuple[Failure, ...]]:
