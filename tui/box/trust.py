@@ -95,7 +95,7 @@ class TrustStore:
             pin = Pin(**json.loads(raw))
             if pin.name == name and pin.fingerprint == fingerprint_of(pin.public_key):
                 return pin
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             pass
         raise _unreadable(name, path, "it is damaged")
 

@@ -200,7 +200,7 @@ def _head(folder: Path) -> _Head:
         return int(value["number"]), str(value["digest"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "damaged"
 
 

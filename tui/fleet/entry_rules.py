@@ -36,7 +36,7 @@ def is_secret_key(key: str) -> bool:
 def name(value: str) -> str:
     """The name of a box or run: it becomes a file name and a word on the command line."""
     if not NAME.match(value):
-        raise ValueError("must be 1–63 letters, digits, '.', '_' or '-', and start with a letter or digit")
+        raise ValueError("must be 1–63 of A–Z, a–z, 0–9, '.', '_' and '-', and start with a letter or digit")
     return value
 
 

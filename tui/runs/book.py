@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
@@ -185,7 +185,7 @@ class Book:
                 exit=Exit.USAGE,
                 code="unknown-run",
             ) from None
-        except (OSError, ValueError, ValidationError):
+        except (OSError, ValueError, RecursionError):
             raise Failure(
                 f"The page of {safe(run, 100)} in {self.folder} is damaged.",
                 means="Where the run lies is not known from here.",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
@@ -85,7 +85,7 @@ class QueueBook:
             return QueuePage.model_validate(read)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, ValidationError):
+        except (OSError, ValueError, RecursionError):
             raise Failure(
                 f"The page of the queue {safe(queue, 100)} in {self.folder} is damaged.",
                 means="Where its cells lie is not known from here.",

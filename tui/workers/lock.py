@@ -113,5 +113,5 @@ def _holder(raw: bytes) -> SafeText:
         record = json.loads(raw)
         since = time.strftime("%H:%M", time.localtime(float(record["since"])))
         return safe(f"rgt with pid {int(record['pid'])}, since {since}")
-    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError):
         return SafeText("another rgt")
