@@ -52,6 +52,7 @@ VERBS: dict[str, Verb] = {
     "ssh": Verb("reach", "a shell or a command on a box, through the system's ssh"),
     "forward": Verb("reach", "reach a port of a box, such as TensorBoard, on this computer"),
     "setup": Verb("setup", "from nothing to a watched box, step by step"),
+    "up": Verb("up", "rent a machine that fits, by its platform's API"),
     "roster": Verb("custody", "what of a run must survive, and what else would be destroyed"),
     "digest": Verb("custody", "SHA-256 of every artifact of a run, computed on the box"),
     "pull": Verb("pull", "make the durable copy of a run, every file proven"),
@@ -90,7 +91,7 @@ VERBS: dict[str, Verb] = {
 }
 
 GROUPS: dict[str, tuple[str, str]] = {
-    "up": ("have a box, and reach it", "demo doctor setup add edit rename remove ssh forward mirrors"),
+    "up": ("have a box, and reach it", "demo doctor setup up add edit rename remove ssh forward mirrors"),
     "push": ("bring a job to it", "template job smoke stage push fetch"),
     "run": ("start the job, and go on with it", "launch queue matrix resume relaunch drill cadence"),
     "watch": ("see how it goes, and what is wrong", "status probe logs watch triage gpu reclaim patrol"),

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tui.model.failure import Failure
-from tui.model.job import Job
+from tui.model.job import Resources
 from tui.platforms.control import Offer, Price
 from tui.platforms.sent import Terms
 from tui.runs.offers import fitting, machine_name, offer_of, wish_for
 
 
-def job(gpu: str, disk: str = "") -> Job:
-    resources = {"gpu": gpu} | ({"disk": disk} if disk else {})
-    return Job.model_validate({"name": "t", "project": "p", "run": ["true"], "resources": resources})
+def needs(gpu: str, disk: str = "") -> Resources:
+    return Resources.model_validate({"gpu": gpu} | ({"disk": disk} if disk else {}))
 
 
 def offer(
@@ -23,7 +22,7 @@ def offer(
 
 
 def ids(offers: list[Offer], gpu: str) -> list[str]:
-    return [one.id for one in fitting(offers, job(gpu))]
+    return [one.id for one in fitting(offers, needs(gpu))]
 
 
 def test_the_cheapest_that_fits_comes_first_and_an_unknown_price_last() -> None:
@@ -52,7 +51,7 @@ def test_cards_that_can_be_multiplied_are_priced_together_up_to_their_limit() ->
     one = offer("pods", "A100", 1.5, multiplied=True)
     whole = offer("whole", "A100", 5.0, count=4)
     assert ids([one, whole], "A100:4") == ["whole", "pods"]
-    wish = wish_for(job("A100:4"), one, "n", Terms())
+    wish = wish_for(needs("A100:4"), one, "n", Terms())
     assert (wish.gpus, wish.price.per_hour) == (4, 6.0)
     limited = Offer("two", "A100", 1, Price(1.0, "USD"), multiplied=True, most=2)
     assert ids([limited], "A100:4") == []
@@ -60,7 +59,7 @@ def test_cards_that_can_be_multiplied_are_priced_together_up_to_their_limit() ->
 
 def test_terms_hold_and_the_disk_is_at_least_what_the_job_needs() -> None:
     terms = Terms(image="i", disk_gb=40, ssh_key="k", gpus=2, more={"a": "b"})
-    wish = wish_for(job("A100:1", "100 GB"), offer("a", "A100", 1.0), "n", terms)
+    wish = wish_for(needs("A100:1", "100 GB"), offer("a", "A100", 1.0), "n", terms)
     assert (wish.image, wish.ssh_key, wish.gpus, wish.more) == ("i", "k", 2, {"a": "b"})
     assert wish.disk_gb is not None
     assert 100 < wish.disk_gb < 150

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.platforms.fake_provider import serving
-from tests.platforms.world import KEY, Box, World
+from tests.platforms.world import KEY, Box
 from tests.rig import Sshd
+from tests.verbs.cloud import Cloud
 from tests.verbs.launched import box, where
 from tests.verbs.test_relaunch import copied, end, other, run
 from tui.cli import main
@@ -30,26 +30,6 @@ __all__ = ["box", "other", "run", "where"]
 
 OLD = "77001"
 TERMS = ("--set", "image=runpod/pytorch:1")
-ASKS = {"runpod": "POST /v2/pods", "vastai": "PUT /api/v0/asks/"}
-"""How a machine is asked for."""
-
-
-class Cloud(World):
-    """An account whose new machines are a real sshd."""
-
-    def __init__(self, server: Sshd, platform: str) -> None:
-        super().__init__()
-        self.server, self.platform = server, platform
-
-    def create(self, name: str) -> Box:
-        made = super().create(name)
-        self.put(made.id, state="running", host=self.server.host, port=self.server.port)
-        return made
-
-    @property
-    def asked(self) -> list[Any]:
-        ask = ASKS[self.platform]
-        return [one.body for one in self.log if ask in f"{one.method} {one.path}"]
 
 
 @pytest.fixture
@@ -223,9 +203,9 @@ def test_the_operators_word_that_there_is_no_machine_rents_anew(
 
 STEPS = (
     "call:tui.platforms.sent:keep_terms",
-    "call:tui.verbs.relaunch_rent:_added",
+    "call:tui.verbs.renting:_added",
     "call:tui.runs.book:Book.set_rented",
-    "call:tui.verbs.relaunch_rent:_receipt",
+    "call:tui.verbs.renting:_receipt",
     "call:tui.platforms.sent:drop",
     "call:tui.runs.book:Book.move",
     "after:lay down the run's plan",

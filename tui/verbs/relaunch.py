@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb to the command line."""
+    from tui.verbs.renting import arguments
+
     again = sub.add_parser("relaunch", help="go on with a run on another box, from its durable checkpoints")
     again.add_argument("name", metavar="RUN", help="a run that rgt launched")
     there = again.add_mutually_exclusive_group(required=True)
@@ -39,15 +41,7 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     there.add_argument(
         "--rent", action="store_true", help="a new machine of the same platform, rented in the same plan"
     )
-    again.add_argument("--offer", metavar="ID", help="with --rent: this one, in place of the best that fits")
-    again.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE",
-        help="with --rent: what its request needs besides, such as image=… ssh_key=… region=… disk_gb=50",
-    )  # fmt: skip
-    again.add_argument(
-        "--not-there", action="store_true",
-        help="with --rent: your word that the console shows no machine of the request that is open",
-    )  # fmt: skip
+    arguments(again, "with --rent: ")
     begins = again.add_mutually_exclusive_group(required=True)
     begins.add_argument("--from", dest="copy", metavar="DIR", help="a copy of it on this computer")
     begins.add_argument("--pulled", action="store_true", help="the durable copy that rgt pull made last")
@@ -94,32 +88,30 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
 
 async def _rented(args: argparse.Namespace, page: Page, where: Paths, old: Fate) -> Instance | None:
     """The machine to go on at: one rented before for this run, else a new one. None: nothing was rented."""
-    from tui.verbs import relaunch_rent as renting
+    from tui.verbs import renting
     from tui.verbs.relaunch_old import certain
+    from tui.verbs.relaunch_rent import after_it, provisional, rented_before, want_of
 
-    box = await renting.settled(page, where, args, _say)
+    want, base = want_of(args, page, where), Path(page.file).parent
+    box = await renting.settled(want, where, _say, not_there=args.not_there)
     if box is None:
-        box = renting.rented_before(page, where, unbegun=old.kind == "unbegun")
+        box = rented_before(page, where, unbegun=old.kind == "unbegun")
     if box is not None:
         _say(f"rented before: {box.name}, for {page.run}")
         return box
     certain(old, page, sworn=args.old_is_gone)
-    task = _same(page, renting.provisional(page), where, args.dir)
+    task = _same(page, provisional(page), where, args.dir)
     copy = _copy(args, page, where)
-    files = copy.files if copy is not None else _files(args, page)
     _say(f"relaunch {page.run}: from {page.box} to a new machine of {page.platform}")
-    _tell(old, files, task)
-    stops = await _told_here(task, Path(page.file).parent)
-    made = await renting.order(page, task, where, args.offer, _words_of(args.set))
-    for title, text in renting.plan_of(made, task, Path(page.file).parent):
+    _tell(old, copy.files if copy is not None else _files(args, page), task)
+    stops = await _told_here(task, base)
+    made = await renting.order(want, where)
+    for title, text in (*renting.plan_of(made), *after_it(task, base)):
         _say(f"  {title:<8} {text}")
-    if args.dry_run or stops:
+    if args.dry_run or stops or not await asyncio.to_thread(renting.consents, made):
         _say("Nothing was rented, nothing was started.")
         return None
-    if not await asyncio.to_thread(renting.consents, made):
-        _say("Nothing was rented, nothing was started.")
-        return None
-    return await renting.rent(made, page, where, _say)
+    return await renting.rent(made, want, where, _say)
 
 
 async def _told_here(task: Errand, base: Path) -> bool:
@@ -130,17 +122,6 @@ async def _told_here(task: Errand, base: Path) -> bool:
     for check in checks:
         _say(f"  {check.verdict:<8} {check.name}: {check.said}")
     return any(check.verdict == "stop" for check in checks)
-
-
-def _words_of(pairs: list[str]) -> dict[str, str]:
-    """``KEY=VALUE`` words. Raises Failure."""
-    found = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        if not key or not value:
-            raise Failure("--set takes KEY=VALUE.", exit=Exit.USAGE)
-        found[key] = value
-    return found
 
 
 def _tell(old: Fate, files: tuple[Carried, ...], task: Errand) -> None:
@@ -199,7 +180,7 @@ async def _made_ready(line: Line, task: Errand, base: Path) -> None:
     """A machine that is new lets nobody in for a while, and has none of the inputs. Raises Failure."""
     from tui.runs.preflight import ask_box
     from tui.runs.stage import bring, steps
-    from tui.verbs.relaunch_rent import reached
+    from tui.verbs.renting import reached
 
     await reached(line, _say)
     facts = await ask_box(await line(), task.run, task.inputs())
