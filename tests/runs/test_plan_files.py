@@ -6,7 +6,7 @@ import pytest
 
 from tui.model.failure import Failure
 from tui.model.job import Job
-from tui.runs.plan_files import PLAN, Where, plan_files, wrapper_name
+from tui.runs.plan_files import PLAN, Where, plan_files, wrapper, wrapper_name
 
 WHERE = Where(
     "/data/p/active/r-1", {"DATA_DIR": "/data", "PROXY_HOOK": "source /etc/turbo 2>/dev/null || true"}
@@ -49,5 +49,13 @@ def test_a_proxy_hook_is_a_file_that_is_read_and_never_a_line_that_is_run() -> N
     assert f"{PLAN}/hook" not in plan_files(job(), Where("/r", {"PROXY_HOOK": "eval evil"}))
 
 
-def test_the_wrapper_is_named_by_its_content() -> None:
-    assert wrapper_name() in plan_files(job(), WHERE)
+def test_the_wrapper_is_named_by_its_content_and_is_no_part_of_what_the_plan_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An update of rgt must not make the command that started a run refuse to go on with it."""
+    one = plan_files(job(), WHERE)
+    assert one[wrapper_name()] == wrapper()
+    monkeypatch.setattr("tui.runs.plan_files.wrapper", lambda: b"another\n")
+    other = plan_files(job(), WHERE)
+    assert other[f"{PLAN}/wrapper"] != one[f"{PLAN}/wrapper"]
+    assert other[f"{PLAN}/id"] == one[f"{PLAN}/id"]

@@ -59,6 +59,12 @@ def launched(tmp_path: Path, capsys: pytest.CaptureFixture[str], train: str) -> 
     return Path(json.loads(capsys.readouterr().out)["folder"])
 
 
+def kill(run: Path, attempt: int) -> None:
+    child = int((run / ".rgt" / "attempts" / str(attempt) / "child").read_text().split()[0])
+    os.kill(child, signal.SIGKILL)
+    until_ended(run, attempt)
+
+
 def until_step(run: Path, step: int) -> None:
     deadline = time.monotonic() + 60
     while f"step {step}/" not in (run / "train.log").read_text():
@@ -98,19 +104,24 @@ def test_without_the_whole_word_nothing_is_killed(
     assert not (run / ".rgt" / "attempts" / "1" / "end").exists()
 
 
-def test_resume_goes_on_with_the_same_plan_and_refuses_another(
+def test_the_identical_command_or_resume_goes_on_after_an_update_too_and_another_plan_is_refused(
     where: Paths, box: Sshd, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = launched(tmp_path, capsys, GOES_ON)
     until_step(run, 5)
     assert main(["resume", run.name, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["attempt"] == 1
-    child = int((run / ".rgt" / "attempts" / "1" / "child").read_text().split()[0])
-    os.kill(child, signal.SIGKILL)
-    until_ended(run, 1)
+    kill(run, 1)
+    (run / wrapper_name()).rename(run / ".rgt/wrapper-older.sh")  # as an older rgt laid it down
+    (run / ".rgt/plan/wrapper").write_text(".rgt/wrapper-older.sh\n")
+    assert main(["launch", str(tmp_path / "code" / "job.toml"), "--on", "box-1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["attempt"] == 2
+    kill(run, 2)
+    (run / wrapper_name()).write_bytes(wrapper()[:1000])  # by a link that was cut
     (tmp_path / "code" / "train.py").write_text("raise SystemExit('the code here changed')")
     assert main(["resume", run.name, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["attempt"] == 2
+    assert json.loads(capsys.readouterr().out)["attempt"] == 3
+    assert (run / wrapper_name()).read_bytes() == wrapper()
     (run / ".rgt" / "plan" / "id").write_text("0" * 64)
     assert main(["resume", run.name]) == 1
     assert "does not hold the plan" in capsys.readouterr().err
@@ -125,9 +136,7 @@ def test_the_handbook_needs_no_connection(
     told = json.loads(capsys.readouterr().out)
     assert told["goes on"] == f"rgt resume {run.name}"
     assert "leash" not in told
-    process = int((run / ".rgt/attempts/1/child").read_text().split()[0])
-    os.killpg(process, signal.SIGKILL)
-    until_ended(run)
+    kill(run, 1)
     (run / "ckpt").write_text("399")
     (run / wrapper_name()).rename(run / ".rgt/wrapper-older.sh")  # this rgt has a newer one
     (run / ".rgt/plan/wrapper").write_text(".rgt/wrapper-older.sh\n")
@@ -144,8 +153,6 @@ def test_a_run_that_was_laid_down_and_never_started_is_not_begun_without_its_cod
     run = launched(tmp_path, capsys, "print('step 1/1 loss: 1')\n")
     until_ended(run)
     shutil.rmtree(run / ".rgt/attempts")
-    (run / wrapper_name()).write_bytes(wrapper()[:1000])  # by a link that was cut
     assert main(["resume", run.name]) == 1
     assert "never started" in capsys.readouterr().err
-    assert (run / wrapper_name()).read_bytes() == wrapper()
     assert not (run / ".rgt/attempts").exists()

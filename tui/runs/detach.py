@@ -16,7 +16,7 @@ from tui.box.transport import Completed, Script, Transport
 from tui.model.failure import Failure
 from tui.model.text import safe
 from tui.runs import kube_job
-from tui.runs.plan_files import PLAN
+from tui.runs.plan_files import PLAN, wrapper, wrapper_name
 from tui.runs.scheduler import submit
 
 How = Literal["tmux", "nohup", "sbatch", "job"]
@@ -50,6 +50,17 @@ _READ_BACK = 'cd -- "$1" && cat .rgt/plan/id'
 
 # $1 the run's folder, $2 file below it; stdin becomes the file, whole or not at all.
 _ONE_FILE = 'umask 077; mkdir -p -- "$1" && cd -- "$1" && cat >"$2.part$$" && mv -f "$2.part$$" "$2"'
+
+# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link
+# ends what comes in as its end would, and half a wrapper must not get the name.
+_WRAPPER = r"""
+umask 077
+cd -- "$1" || exit 3
+[ -e "$2" ] && [ "$(wc -c <"$2")" -eq "$3" ] && exit
+cat >"$2.part$$" && [ "$(wc -c <"$2.part$$")" -eq "$3" ] && mv -f "$2.part$$" "$2" && exit
+rm -f "$2.part$$"
+exit 5
+"""
 
 # $1 the run's folder, $2 wrapper below it, $3 session name, $4 tmux or nohup. Says what it used.
 _START = r"""
@@ -111,8 +122,24 @@ async def lay_down(transport: Transport, run: str, files: Mapping[str, bytes]) -
     )
 
 
-async def start(transport: Transport, run: str, wrapper: str, session: str, how: How) -> Started:
-    """Start a run's wrapper, detached.
+async def bring_wrapper(transport: Transport, run: str) -> None:
+    """Put this rgt's wrapper beside the one that a run was laid down with, where that is another one.
+
+    Raises:
+        Failure: it did not arrive whole. LinkLost, TimeoutError: ask again.
+    """
+    text = wrapper()
+    script = Script(_WRAPPER, (run, wrapper_name(), str(len(text))), why="is the wrapper there?")
+    done = await transport.run(script, stdin=text, timeout=30)
+    if done.exit != 0:
+        raise _refused(done, "The run's wrapper did not arrive whole")
+
+
+async def start(transport: Transport, run: str, program: str, session: str, how: How) -> Started:
+    """Start a run's wrapper, or a queue's worker, detached.
+
+    Args:
+        program: below `run`; a scheduler starts what the plan names.
 
     Raises:
         Failure: the box refused. LinkLost, TimeoutError: whether it was started is unknown; look first.
@@ -120,7 +147,7 @@ async def start(transport: Transport, run: str, wrapper: str, session: str, how:
     if how in ("sbatch", "job"):
         job, _ = await (submit if how == "sbatch" else kube_job.submit)(transport, run, session)
         return Started(how, fell_back=False, job=job)
-    script = Script(_START, (run, wrapper, session, how), why="start the run, detached")
+    script = Script(_START, (run, program, session, how), why="start the run, detached")
     done = await transport.run(script, timeout=30)
     used = done.stdout.decode("ascii", "replace").strip()
     if done.exit != 0 or used not in ("tmux", "nohup"):

@@ -17,7 +17,7 @@ from tui.model.failure import Exit, Failure
 from tui.model.run import Progress
 from tui.model.text import LogText, SafeText, log_lines, safe
 from tui.runs.cadence import Pace
-from tui.runs.detach import How, Started, lay_down, start
+from tui.runs.detach import How, Started, bring_wrapper, lay_down, start
 from tui.runs.plan_files import wrapper_name
 from tui.runs.truth import Truth, look
 from tui.triage.progress import ProgressReader
@@ -130,6 +130,8 @@ async def _start_once(watch: _Watch, what: Launch) -> Started | None:
             return None
         try:
             await watch.skip_old(before.attempt)
+            if what.how in ("tmux", "nohup"):
+                await bring_wrapper(await watch.box(), what.run)
             return await start(await watch.box(), what.run, wrapper_name(), what.session, what.how)
         except (LinkLost, TimeoutError):
             watch.lost()

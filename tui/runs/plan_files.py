@@ -83,7 +83,8 @@ def plan_files(
         files[f"{PLAN}/after"] = "".join(f"{word}\n" for word in told).encode()
     for number, stage in enumerate(job.chain(), start=1):
         files |= _stage(f"{PLAN}/stages/{number:02}-{stage.name}", stage, job, where, SOURCE if code else ".")
-    files[f"{PLAN}/id"] = _line(digest(files))
+    # Which wrapper carries it is no part of what it does: after an update the same command goes on with it.
+    files[f"{PLAN}/id"] = _line(digest({n: body for n, body in files.items() if n != f"{PLAN}/wrapper"}))
     return {wrapper_name(): wrapper(), **files}
 
 

@@ -10,21 +10,8 @@ from tui.model.text import SafeText, safe
 from tui.runs.book import Page
 from tui.runs.detach import How
 from tui.runs.launch import Answer, Dial, Launch, launch
-from tui.runs.plan_files import PLAN, wrapper, wrapper_name
+from tui.runs.plan_files import PLAN
 from tui.runs.truth import look
-
-# $1 the run's folder, $2 name of a wrapper, brought on stdin where it is not there, $3 its bytes: a cut link
-# ends what comes in as its end would, and half a wrapper must not get the name.
-_WRAPPER = r"""
-umask 077
-cd -- "$1" || exit 3
-cat .rgt/plan/id || exit 4
-[ -e "$2" ] && [ "$(wc -c <"$2")" -eq "$3" ] && exit
-cat >"$2.part$$" && [ "$(wc -c <"$2.part$$")" -eq "$3" ] && mv -f "$2.part$$" "$2" && exit
-rm -f "$2.part$$"
-exit 5
-"""
-
 
 _HOW: dict[str, How] = {"slurm": "sbatch", "kubernetes": "job"}
 
@@ -39,14 +26,9 @@ async def resume(
     Raises:
         Failure: its folder is not there, or holds another plan; nothing was started.
     """
-    box, text = await dial(), wrapper()
-    script = Script(_WRAPPER, (page.folder, wrapper_name(), str(len(text))), why="is the plan there?")
-    done = await box.run(script, stdin=text, timeout=30)
+    box = await dial()
+    done = await box.run(Script('cat -- "$1/.rgt/plan/id"', (page.folder,), why="is the plan there?"))
     there = done.stdout.decode("ascii", "replace").strip()
-    if done.exit == 5:
-        raise Failure(
-            "The wrapper did not arrive whole.", means="Nothing was started.", do="Resume it again."
-        )
     if done.exit != 0 or there != page.plan:
         raise Failure(
             f"{safe(page.folder, 200)} does not hold the plan of {page.run}.",

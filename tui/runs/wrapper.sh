@@ -131,7 +131,7 @@ record() { # before the first child: who runs, where, with what
     echo "boot $boot_id"
     echo "host $host"
     echo "began $(date +%s)"
-    echo "wrapper $(line "$plan/wrapper")"
+    echo "wrapper .rgt/${0##*/}"
     echo "plan $(line "$plan/id")"
     echo "job ${SLURM_JOB_ID:-}"
     echo "python $( (command -v "${PY:-python3}" && "${PY:-python3}" -V) 2>/dev/null | tr '\n' ' ')"
