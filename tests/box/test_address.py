@@ -72,6 +72,7 @@ def where(text: str) -> tuple[str, int | None, str | None]:
         "Host: connect.west.example.com Port: 34567 User: root Password: s3cr;t",
         "SSH Host: connect.west.example.com\nSSH Port: 34567\nSSH User: root\n",
         "主机：connect.west.example.com，端口：34567，用户名：root，密码：abc$;",
+        "主机地址：connect.west.example.com 端口：34567 账号：root 密码：Zz9xx",
         "登录指令\nssh -p 34567 root@connect.west.example.com\n密码\nab$(c",
         "SSH登录：ssh -p 34567 root@connect.west.example.com 密码：`x`",
         "ssh -p 34567 root@connect.west.example.com\nAb3dEf9hIj",

@@ -589,6 +589,14 @@ def test_a_pod_killed_for_memory_in_text(command: str, stdout: str) -> None:
     assert (one.name, one.reason, one.restarts, one.oom_killed) == ("p", "OOMKilled", 4, True)
 
 
+def test_a_part_of_a_description_is_read_without_a_name() -> None:
+    part = "    State:          Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n"
+    found = report("kubectl describe pod p | grep -A 2 State:", part).pods
+    assert found is not None and found.pods is not None
+    (one,) = found.pods
+    assert (one.name, one.reason, one.exit_code, one.oom_killed) == (None, "OOMKilled", 137, True)
+
+
 @pytest.mark.parametrize(
     ("said", "known", "deleted"),
     [

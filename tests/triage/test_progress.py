@@ -56,6 +56,18 @@ def read(text: str) -> Progress | None:
         ("Step\tTraining Loss\tValidation Loss\n500\t1.2345\t1.3001\n1000\t0.9876\t1.1002",
          "step", 1000, None, 0.9876, None),
         ("epoch,step,train_loss,val_loss\n3,1200,0.41,0.52", "step", 1200, None, 0.41, None),
+        ("Epoch\tTraining Loss\tValidation Loss\tAccuracy\n1\t0.526100\t0.412345\t0.811000",
+         "epoch", 1, None, 0.5261, None),
+        ("┃ Epoch ┃ Train loss ┃ Val loss ┃\n│ 1     │ 0.9122     │ 0.9511   │",
+         "epoch", 1, None, 0.9122, None),
+        ("E    #       LOSS TOK2VEC  LOSS NER  SCORE \n---  ------  ------------  --------  ------\n"
+         "  1     400         70.88    267.65    0.33", "step", 400, None, None, None),
+        # boosted trees, LeRobot
+        ("[10]\ttrain-logloss:0.41114\tvalid-logloss:0.43011", "step", 10, None, None, None),
+        ("100:\tlearn: 0.4811233\ttest: 0.4922344\ttotal: 5.1s\tremaining: 45.1s",
+         "step", 100, None, None, 45.1),
+        ("INFO ts/train.py:232 step:10K smpl:80K ep:36 epch:3.56 loss:0.183 grdn:12.4 lr:1.0e-05",
+         "step", 10000, None, 0.183, None),
         # counters in Chinese
         ("第 3/20 轮, 步数 150/400, 损失: 0.5123", "epoch", 3, 20, 0.5123, None),
         # nanoGPT

@@ -21,7 +21,8 @@ _CLOCK = (
 _HINT = re.compile(
     r"(?i)epoch|step|batch=|up\. \d"
     r"|iter|loss|update|it/s|s/it|\d\s*/\s*\d|train|finish|complete|done|exit|synced|stop"
-    r"|ending timing|find logs|model saved|best metric|训练|訓練|损失|第\s*\d|\d \(\d[\d.]*%\)"
+    r"|ending timing|find logs|model saved|best metric|训练|訓練|损失|第\s*\d|步数"
+    r"|^\[\d+\]\s|^\d+:\s+learn|\d \(\d[\d.]*%\)"
 )
 
 # Bars and lines about something other than training: validation, loading, preparing data.
@@ -82,7 +83,10 @@ _CELLS = re.compile(
 )  # Stable-Baselines3
 _SHARE = re.compile(rf"(?P<step>{_COUNT}) \(\d+\.\d+%\)\s+[\d.,]+ m?s\b")  # Nerfstudio
 _DARKNET = re.compile(r"\s*(?P<step>\d+): [\d.]+, [\d.]+ avg loss,")
-_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _DARKNET)
+_BOOSTED = re.compile(r"\[(?P<step>\d+)\]\s+[\w'. @-]+: ?-?[\d.]+\b")  # XGBoost, LightGBM
+_CATBOOST = re.compile(r"(?P<step>\d+):\s+learn: ")
+_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _DARKNET, _CATBOOST)
+_THOUSANDS = re.compile(r"\bstep:(?P<step>\d+)K\b")  # LeRobot: "step:10K"
 # What stands before a counter that is a setting: how many there will be, or how often something is done.
 _SETTING = re.compile(
     r"(?i)(?:(?:\b|_)(?:num(?:ber)?(?:[ _]of)?|total|max(?:imum)?|min(?:imum)?|warm-?up|decay|accum\w*"
@@ -227,6 +231,9 @@ def _epoch(form: re.Pattern[str], text: str, loss: float | None) -> re.Match[str
 
 def _counted(text: str, *, plain: bool) -> re.Match[str] | None:
     """The counter of a line that names no total. Settings count in the plural, and beside nothing else."""
+    whole = _BOOSTED.match(text) or _THOUSANDS.search(text)
+    if whole:
+        return whole
     for match in _STEP.finditer(text):
         if not _before_setting(match) and not (
             plain and match["many"] and not re.match(r"(?i)global|current", match[0])
@@ -257,7 +264,9 @@ def _count(match: re.Match[str] | None, name: str) -> int | None:
     if match is None or name not in match.re.groupindex or not match[name]:
         return None
     digits = match[name].replace(",", "")
-    return int(digits) if len(digits) <= 15 else None
+    if len(digits) > 15:
+        return None
+    return int(digits) * (1000 if match.re is _THOUSANDS else 1)
 
 
 def _loss(text: str) -> float | None:

@@ -313,6 +313,8 @@ def read_describe(text: str) -> PodReport | None:
     """``kubectl describe pod``, one or several; None when it is none."""
     records = re.split(r"^(?=Name:\s)", text, flags=re.MULTILINE)
     pods = [_described(record) for record in records if re.match(r"Name:\s", record) and "Status:" in record]
+    if not pods and _block(text, "State").get("Reason"):  # a part of it, such as ``grep -A 5 State:``
+        pods = [_described(text)]
     return PodReport(tuple(pods)) if pods else None
 
 

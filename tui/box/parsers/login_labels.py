@@ -36,7 +36,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD = re.compile(
-    r"(?<![\w.-])(?:ssh[ _]|(?<![:=]\s)root[ _]|ssh|root|登录|登陆)?(?:password|passwd|passphrase"
+    r"(?<![\w.-])(?:ssh[ _]|(?<![:=])(?<![:=]\s)root[ _]|ssh|root|登录|登陆)?(?:password|passwd|passphrase"
     r"|pwd|pass|pw|密码|口令|密碼)"
     r"\s*(?:[:=]|\bis\b|是|为|(?<=[码令碼])\s)\s*(?P<value>\S.*?)?\s*$",
     re.IGNORECASE,

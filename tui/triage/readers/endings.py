@@ -94,7 +94,8 @@ _ABOUT_WORKERS = re.compile(
 _SYSTEMD = re.compile(r"Main process exited, code=(?:killed|dumped), status=(?P<status>\d+)\b")
 _CANNOT_RUN = re.compile(
     r"(?i)command not found|: not found$|permission denied|no such file or directory|exec format error"
-    r"|cannot execute|bad interpreter|未找到命令|权限不够|没有那个文件或目录"
+    r"|cannot execute|bad interpreter|: syntax error near|: unexpected EOF while|语法错误"
+    r"|未找到命令|权限不够|没有那个文件或目录"
 )
 _MPI = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .*exited on signal (?P<number>\d+)")
 _TAKEN_DOWN = re.compile(
@@ -281,7 +282,7 @@ def _hits(view: View, how: str) -> Iterator[Hit]:
         plain = how == FAILED
         if plain and view.rc in (124, 126, 127) and not view.known.ended_far_side and not view.rows:
             return
-        told = _cannot_run(view) if plain and view.rc in (126, 127) else None
+        told = _cannot_run(view) if plain and view.rc in (2, 126, 127) else None
         words = "" if told is not None else f"exit status {view.rc}"
         yield Hit(told, words, code, rank=21 if plain else None, source="" if told is not None else "rc")
 

@@ -29,7 +29,7 @@ _ELSEWHERE = re.compile(
 _LAUNCHER = re.compile(
     r"ChildFailedError|SignalException|SIGTERMException|ProcessRaisedException|ProcessExitedException|CalledProcessError"
     r"|KeyboardInterrupt"
-    r"|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed"
+    r"|TerminatedWorkerError|RayTaskError|ActorDiedError|RayActorError|RemoteException|UserCodeException|WorkerCrashed"
     r"|BrokenProcessPool|GeneratorExit"
     r"|StopIteration\b"
 )

@@ -17,7 +17,8 @@ _NONE = r"[-+]?(?:nan|inf(?:inity)?)"
 _NUMBER = rf"(?P<value>{_NONE}(?![\w/])|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?(?![\w/]))"
 _NAMED = re.compile(
     r"(?i)(?<![\w/.-])(?P<before>(?:[\w./-]+[ ]){0,2})"
-    r"(?P<name>(?:[\w./-]*(?<![a-z])(?:loss(?:es)?|(?<=train[-_])(?:rmse|mse|mae|logloss)|cost|nll|perplexity|ppl|elbo)|[\w./-]*loss"
+    r"(?P<name>(?:[\w./-]*(?<![a-z])(?:loss(?:es)?|(?<=train[-_])(?:rmse|mse|mae|logloss)"
+    r"|(?<!\S)learn(?=: )|cost|nll|perplexity|ppl|elbo)|[\w./-]*loss"
     r"|[A-Za-z]*Loss|损失|训练损失|验证损失)"
     r"(?:[_/.-](?!scal|mask|weight|type|fn|func|coef|nan|inf|count|is)[\w./-]+)?)"
     r"(?:[ ]?\([\w -]{1,16}\))?['\"]?[ \t]*(?:[:=|：]|->|is|＝)?[ \t]*(?:tensor\(|np\.float\d\d\("
@@ -39,6 +40,7 @@ _YOLO = re.compile(
     r"^\s*\d+/\d+\s+\d+(?:\.\d+)?[GM]i?B?((?:\s+(?:nan|inf|\d+(?:\.\d+)?(?:e[-+]?\d+)?))+)(?=\s|$)",
     re.IGNORECASE,
 )
+_DARKNET = re.compile(r"(?:^|\s)(?P<value>[-\w.]+), (?P<mean>[-\w.]+) avg loss,")
 _MANY = 10  # finite windows after a single bad one: the run has got over it
 
 
@@ -82,6 +84,9 @@ def _figure(view: View, index: int) -> Figure | None:
     if yolo:
         parts = yolo[1].split()[:4]
         return Figure(index, all(map(_finite, parts)), None, False, parts[0])
+    darknet = _DARKNET.search(one.text)
+    if darknet:
+        return Figure(index, _finite(darknet["mean"]), None, False, darknet["value"])
     train: list[tuple[str, str]] = []
     validation: list[tuple[str, str]] = []
     for match in _NAMED.finditer(one.text):
@@ -122,7 +127,7 @@ def _headings(view: View) -> list[tuple[int, list[str]]]:
             (index, cells)
             for index, one in enumerate(view.rows)
             if "loss" in one.low
-            and not re.search(r"\d|[:=]", one.head)
+            and not re.search(r"(?<![a-z])\d|[:=]", one.head.lower())
             and len(cells := cells_of(one.head)) > 1
         ]
     found: list[tuple[int, list[str]]] = view.cache["headings"]

@@ -51,11 +51,17 @@ def rebooted(view: View, cls: str) -> Iterator[Hit]:
         elif init and known.started_at is not None and int(init["at"]) > known.started_at + 5:
             yield Hit(index, facts={"detail": "container_restart"})
         elif "uptime" in view.command or "load average" in text:
-            up = _uptime(text)
+            up = _seconds(text) if "/proc/uptime" in view.command else _uptime(text)
             if up is None or known.started_at is None or known.now is None:
                 continue
             if up + 60 < known.now - known.started_at:
                 yield Hit(index, facts={"uptime_s": up})
+
+
+def _seconds(text: str) -> float | None:
+    """The first figure of /proc/uptime."""
+    match = re.fullmatch(r"(\d+\.\d\d)(?: \d+\.\d\d)?", text)
+    return float(match[1]) if match else None
 
 
 def _uptime(text: str) -> float | None:

@@ -114,9 +114,10 @@ def _full(view: View) -> Iterator[Full]:
         match = _ROW.match(one.head)
         if match is None or _NO_DISK.search(match["fs"] or "") or _NO_DISK.search(match["mount"]):
             continue
-        avail = float(re.sub(r"[^\d.-]", "", match["avail"]) or 1)
-        size = float(re.sub(r"[^\d.]", "", match["size"]) or 0)
-        crumbs = in_kib and not by_inodes and nothing_left(int(size * 1024), int(avail * 1024))
+        size, avail = _figure(match["size"]), _figure(match["avail"])
+        scale = 1024 if in_kib else 1
+        in_bytes = in_kib or match["size"][-1:].isalpha()
+        crumbs = in_bytes and not by_inodes and nothing_left(int(size * scale), int(avail * scale))
         if (avail <= 0 or crumbs) and size > 0 and int(match["pct"]) >= 99:
             yield Full(index, match["mount"].strip(), by_inodes)
 
@@ -233,6 +234,12 @@ def shm_full(view: View, cls: str) -> Iterator[Hit]:
             yield Hit(row.at, facts={"mount": row.mount}, confidence=0.9)
 
 
+def _figure(cell: str) -> float:
+    """A cell of df as a number: ``30G`` and ``20K`` count what they stand for."""
+    number = float(re.sub(r"[^\d.-]", "", cell.replace(",", ".")) or 0)
+    return number * _UNITS.get(re.sub(r"[^KMGTP]", "", cell), 1)
+
+
 _STAR = re.compile(r"(?:^|\s)\d[\d.]*[KMGTP]?\*(?:\s|$)")
 _BEEGFS = re.compile(
     r"\|\|\s*(?P<used>[\d.]+ [KMGTP]?i?B)\|\s*(?P<hard>[\d.]+ [KMGTP]?i?B)\|\|\s*(?P<files>\d+)\|\s*(?P<m"
@@ -242,6 +249,7 @@ _GPFS = re.compile(
     r"\s(?:USR|GRP|FILESET)\s+(?P<used>\d+)\s+\d+\s+(?P<hard>\d+)\s+\d+\s+\S+(?: days?)?\s+\|"
     r"\s*(?P<files>\d+)\s+\d+\s+(?P<most>\d+)\s"
 )
+_GPFS_SOFT = re.compile(r"\s\d+ (?:days?|hours?|minutes?)(?:\s|$)")  # the time that a soft limit leaves
 _UNITS = {"B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
@@ -260,6 +268,8 @@ def quota(view: View, cls: str) -> Iterator[Hit]:
             spent = [(int(gpfs["used"]), int(gpfs["hard"])), (int(gpfs["files"]), int(gpfs["most"]))]
             if any(used >= most > 0 for used, most in spent):
                 yield Hit(index)
+            elif _GPFS_SOFT.search(one.text):
+                yield Hit(index, severity="warning")
         elif asked and _STAR.search(one.text):
             yield Hit(index, severity=_still_grace(one.text))
 
@@ -293,8 +303,8 @@ _MOUNTED = re.compile(
     r"^(?P<device>\S+) (?:on )?(?P<mount>/\S*) (?:type )?(?P<type>\S+) \(?(?P<options>ro(?:,\S*)?)(?:\)| |$)"
 )
 _WRITTEN = re.compile(
-    r"^/(?:$|home|root$|root/autodl-(?:tmp|fs)|tmp|workspace|data|scratch|mnt/(?:data|workspace)|hy-tmp"
-    r"|openbayes|var$|opt$)"
+    r"^/(?:home(?:/[^/]+)?|root|root/autodl-(?:tmp|fs)|tmp|workspace|data|scratch|mnt/(?:data|workspace)"
+    r"|hy-tmp|openbayes(?:/\w+)?|var|opt)?$"
 )
 _BY_DESIGN = re.compile(r"squashfs|iso9660|cramfs|erofs|proc|sysfs|cgroup|tmpfs|devtmpfs|nsfs|ramfs")
 
