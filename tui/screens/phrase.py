@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal
 
 from textual import events
 from textual.app import ComposeResult
@@ -18,6 +19,16 @@ SETTLE_S = 0.25
 """How long the keyboard must be silent before the line takes anything."""
 AFTER_S = 0.08
 """What comes so soon after Enter was pasted or sent, not typed."""
+
+
+Word = Literal["gone", "stopped", "there", "unsure"]
+
+
+def word_of(typed: str, verb: Literal["stop", "destroy"]) -> Word:
+    """What the operator says the console shows; whatever is not one of the words asked for is unsure."""
+    done: Word = "stopped" if verb == "stop" else "gone"
+    words: dict[str, Word] = {done: done, "there": "there"}
+    return words.get(typed.strip(), "unsure")
 
 
 class PhraseInput(Input):

@@ -5,7 +5,7 @@ It draws the worker's view and sends what the operator decides. Leaving it stops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -26,8 +26,10 @@ from tui.model.command import (
 )
 from tui.model.failure import Failure
 from tui.model.snapshot import FleetSnapshot
-from tui.model.teardown import LeftoverView, StepId, StepView, TeardownView
-from tui.screens.phrase import PhraseInput, PhraseLine
+from tui.model.teardown import StepId, StepView, TeardownView
+from tui.screens.leftovers import Leftovers
+from tui.screens.phrase import PhraseInput, PhraseLine, word_of
+from tui.screens.teardown_verbs import offered
 from tui.screens.typed_line import TypedLine
 from tui.screens.view import View
 from tui.widgets import teardown_rows as rows
@@ -42,10 +44,6 @@ LOW = 20
 _FEW = 3
 _BELOW, _BELOW_LOW = 11, 6
 """Rows that the list of leftovers leaves to what stands around and below it."""
-
-_SETTLED = ("proven", "attested", "already-gone", "already-stopped")
-
-Word = Literal["gone", "stopped", "there", "unsure"]
 
 
 class Steps(Picker):
@@ -76,14 +74,13 @@ class TeardownScreen(View):
         self._drawn: TeardownView | None = None
         self._followed: StepId | None = None
         self._detailed: object = None
-        self._marks: frozenset[str] = frozenset()
         self._sent = False
 
     def compose(self) -> ComposeResult:
         yield Rule("teardown", id="top")
         yield Steps(id="steps")
         yield Rule(id="middle")
-        yield Picker(id="groups")
+        yield Leftovers()
         yield Scroll(id="detail")
         yield PhraseLine()
         yield TypedLine()
@@ -197,46 +194,26 @@ class TeardownScreen(View):
         if step is None:
             detail.fill((), anew=True)
         else:
-            lines = (
-                self._groups(view, width)
-                if listed
-                else rows.detail_lines(view, step, width, self.host.glyphs)
-            )
-            about = (step.id, listed and self._group)
+            above: list[Line] = []
+            told = step
+            if listed:
+                told, above = self._groups.show_groups(step, view.leftovers, width, self._room)
+            lines = above + rows.detail_lines(view, told, width, self.host.glyphs)
+            about = (step.id, listed and self._groups.chosen)
             detail.fill(lines, anew=about != self._detailed)
             self._detailed = about
             title = rows.name_of(view, step.id).strip()
-            self.query_one("#middle", Rule).label(title, self._counted(view) if listed else ())
+            self.query_one("#middle", Rule).label(title, self._groups.counted if listed else ())
         self.query_one(Footer).offer(self._verbs(view, step), self.verbs("help"))
 
-    def _groups(self, view: TeardownView, width: int) -> list[Line]:
-        groups = self.query_one("#groups", Picker)
-        items = [
-            Item(
-                one.group,
-                rows.leftover_line(one, width - 1, self.host.glyphs, marked=one.group in self._marks),
-            )
-            for one in view.leftovers
-        ]
-        room = self.size.height - self.query_one(Steps).size.height - (_BELOW_LOW if self._low else _BELOW)
-        groups.styles.height = max(3, min(len(items) + 1, room))
-        groups.show_items(items, rows.leftover_head(width - 1))
-        one = self._group
-        lines = rows.leftover_detail(one, width) if one else []
-        step = view.step("roster")
-        if step is None:
-            return lines
-        others = replace(step, refusals=tuple(t for t in step.refusals if t.code != "unclassified"))
-        return lines + rows.detail_lines(view, others, width, self.host.glyphs)
-
-    def _counted(self, view: TeardownView) -> list[Span]:
-        open_ = sum(not one.decision for one in view.leftovers)
-        return [(f"{open_} to decide", "attention")] if open_ else [("all decided", "dim")]
+    @property
+    def _groups(self) -> Leftovers:
+        return self.query_one(Leftovers)
 
     @property
-    def _group(self) -> LeftoverView | None:
-        key = self.query_one("#groups", Picker).selected
-        return next((one for one in self.view.leftovers if one.group == key), None)
+    def _room(self) -> int:
+        """Rows that the list of leftovers may take."""
+        return self.size.height - self.query_one(Steps).size.height - (_BELOW_LOW if self._low else _BELOW)
 
     def _verbs(self, view: TeardownView, step: StepView | None) -> list[Verb]:
         """What applies now, most wanted first."""
@@ -244,29 +221,7 @@ class TeardownScreen(View):
             return [Verb("enter", "give it", 1), Verb("esc", "leave the line", 2)]
         if self.query_one(TypedLine).open:
             return [Verb("enter", "do it", 1), Verb("esc", "leave", 2)]
-        wanted: list[str] = []
-        if view.question in ("phrase", "word"):
-            wanted.append("type_phrase")
-        if view.question == "destination":
-            wanted.append("destination")
-        if self.has_class("-groups") and not view.working:
-            wanted += ["keep", "scrap", "mark_group", "other_pane"]
-        if view.question == "anyway" or (step is not None and step.gaps):
-            wanted.append("go_on_over")
-        if view.ended in _SETTLED:
-            wanted = []
-        else:
-            wanted += ["halt"] if view.working else ["redo"]
-        if (
-            not view.working
-            and view.ended not in _SETTLED
-            and "destination" not in wanted
-            and view.step("copy")
-        ):
-            wanted.append("destination")
-        if step is not None and step.id == "readback" and not view.working and view.ended not in _SETTLED:
-            wanted.insert(0, "read_back_on")
-        wanted += ["step_back", "detach", "commands"]
+        wanted = offered(view, step, groups=self.has_class("-groups"))
         found = {name: self.verbs(name) for name in wanted}
         return [replace(v, rank=i) for i, name in enumerate(wanted) for v in found[name]]
 
@@ -300,7 +255,7 @@ class TeardownScreen(View):
             self.action_detach()
 
     def action_other_pane(self) -> None:
-        groups = self.query_one("#groups", Picker)
+        groups = self._groups
         target = groups if self.has_class("-groups") and self.focused is not groups else self.query_one(Steps)
         target.focus()
         self._draw_step()
@@ -349,10 +304,8 @@ class TeardownScreen(View):
 
     def action_mark_group(self) -> None:
         """Mark a group; keep and scrap then mean all that are marked."""
-        one = self._group
-        if one is not None and self.has_class("-groups"):
-            self._marks ^= {one.group}
-            self.query_one("#groups", Picker).action_cursor_down()
+        if self.has_class("-groups"):
+            self._groups.mark()
             self._draw_step()
 
     def action_keep(self) -> None:
@@ -363,11 +316,11 @@ class TeardownScreen(View):
 
     def _decide(self, word: Literal["keep", "scrap"]) -> None:
         """Ask why, then record it for the marked groups, or for the selected one."""
-        one = self._group
-        if one is None or not self.has_class("-groups"):
+        meant = self._groups.meant if self.has_class("-groups") else ()
+        if not meant:
             raise Failure("No group of leftovers is selected.", do="They stand under the roster step.")
-        groups = tuple(g.group for g in self.view.leftovers if g.group in self._marks) or (one.group,)
-        like = sum(g.checkpoint_like for g in self.view.leftovers if g.group in groups)
+        groups = tuple(one.group for one in meant)
+        like = any(one.checkpoint_like for one in meant)
 
         def decided(reason: str) -> None:
             if word == "scrap" and like and not reason.strip():
@@ -375,21 +328,11 @@ class TeardownScreen(View):
                     "Giving up what looks like checkpoints needs a reason; it stands in the record."
                 )
             if self.host.send(DecideLeftovers(self.box_name, groups, word, reason.strip())):
-                self._marks = frozenset()
-                self._next_open(groups)
+                self._groups.decided(groups)
 
         many = f"{len(groups)} groups" if len(groups) > 1 else "it"
         hint = "why; it stands in the record" if like and word == "scrap" else "why; may be left empty"
         self._ask("reason", f"{word} {many}", hint, decided)
-
-    def _next_open(self, decided: Collection[str]) -> None:
-        """Put the cursor on the next group that is still to be decided."""
-        groups, picker = [one.group for one in self.view.leftovers], self.query_one("#groups", Picker)
-        open_ = [one.group for one in self.view.leftovers if not one.decision and one.group not in decided]
-        here = groups.index(picker.selected) if picker.selected in groups else 0
-        later = [one for one in open_ if groups.index(one) > here]
-        if open_:
-            picker.select((later or open_)[0])
 
     def action_go_on_over(self) -> None:
         """Ask why the operator goes on over what the selected step warns of."""
@@ -412,7 +355,7 @@ class TeardownScreen(View):
     @on(TypedLine.Closed)
     def _answered(self, message: TypedLine.Closed) -> None:
         listed = self.has_class("-groups") and message.submit is not None
-        (self.query_one("#groups", Picker) if listed else self.query_one(Steps)).focus()
+        (self._groups if listed else self.query_one(Steps)).focus()
         if message.submit is not None:
             try:
                 message.submit(message.text)
@@ -446,12 +389,7 @@ class TeardownScreen(View):
             return
         self._close_phrase()
         if view.question == "word":
-            self.host.send(GiveWord(self.box_name, self._word(message.text)))
+            self.host.send(GiveWord(self.box_name, word_of(message.text, self.verb_name)))
         elif view.phrase is not None:
             self.host.send(GivePhrase(self.box_name, message.text, view.phrase.proof))
         self._draw()
-
-    def _word(self, typed: str) -> Word:
-        done: Word = "stopped" if self.verb_name == "stop" else "gone"
-        words: dict[str, Word] = {done: done, "there": "there"}
-        return words.get(typed.strip(), "unsure")

@@ -21,12 +21,12 @@ from tui.custody.proof import Chain
 from tui.custody.provider import Platform, platform_of
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.custody import Approval, CopyReport, Outcome, Proof, Verb
-from tui.model.event import Notice
+from tui.model.custody import Approval, CopyReport, Proof, Verb
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.model.teardown import PhraseAsked, StepId, StepView, TeardownView
 from tui.model.text import SafeText, safe
+from tui.workers import teardown_end_words as end_words
 from tui.workers import teardown_words as words
 from tui.workers.box import Dial
 from tui.workers.end import End, approved, chain_end, copy_against, prove, stop_end
@@ -35,14 +35,10 @@ from tui.workers.patience import Patience
 from tui.workers.reader_choice import choose_reader, reader_of, reader_words, readers
 from tui.workers.teardown_ahead import dates, waiting
 from tui.workers.teardown_board import Board
+from tui.workers.teardown_closing import SETTLED, Closing
 from tui.workers.teardown_facts import facts
 from tui.workers.teardown_walk import STEPS, Walk, choose, chosen, in_public, proposed
-
-LEAVE_S = 3.0
-"""What work gets to close its connections in when it is halted."""
-_SETTLED = ("proven", "attested", "already-gone", "already-stopped")
-_OVER = ("box-busy", "box-unknown")
-"""What a stop that loses nothing may go on over, with a reason."""
+from tui.workers.teardown_work import Work
 
 
 class Teardown:
@@ -70,8 +66,7 @@ class Teardown:
         self._store, self._dial, self._where = store, dial, where
         self._instance, self._run = instance, run
         self._verb: Verb = verb
-        self._clock, self._patience, self._changed = clock, patience, changed
-        self._work: asyncio.Task[None] | None = None
+        self._clock, self._patience = clock, patience
         self._sure: set[StepId] = set()  # done, or found to hold, in this process
         self._end: End | None = None
         self._walker: Walk | None = None
@@ -80,7 +75,8 @@ class Teardown:
         self._nonce = ""
         self._lock: WatchLock | None = None
         self._board = Board(store, TeardownView(instance.name, run, verb))
-        self.watched = True
+        self._work = Work(self._board, store)
+        self._closing = Closing(self._board, store, self._patience, changed)
 
     # --- the operator -------------------------------------------------------------------------------------
 
@@ -96,7 +92,16 @@ class Teardown:
     @property
     def busy(self) -> bool:
         """Whether something runs now."""
-        return self._work is not None and not self._work.done()
+        return self._work.busy
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks on; else a notice says where it stands when it rests."""
+        return self._work.watched
+
+    @watched.setter
+    def watched(self, looks_on: bool) -> None:
+        self._work.watched = looks_on
 
     async def open(self) -> None:
         """Look at everything anew and go on; where it is at work already, only look on."""
@@ -104,11 +109,11 @@ class Teardown:
         if not self.busy:
             self._sure.clear()
             self._end = None
-            self._start(self._walk)
+            self._work.start(self._walk)
 
     async def halt(self) -> None:
         """End what runs now. What it has done is kept."""
-        if await self._cancelled():
+        if await self._work.cancel():
             self._board.step(
                 self.view.current, state="failed", progress=None, brief=SafeText("halted by you")
             )
@@ -116,18 +121,10 @@ class Teardown:
 
     async def close(self) -> None:
         """End everything and give the run free."""
-        await self._cancelled()
+        await self._work.cancel()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    async def _cancelled(self) -> bool:
-        work = self._work
-        if work is None or work.done():
-            return False
-        work.cancel()
-        await asyncio.wait([work], timeout=LEAVE_S)
-        return True
 
     async def decide(self, groups: Sequence[str], decision: Decision) -> None:
         """Record decisions about leftovers; when none is open any more the roster is made with them."""
@@ -143,7 +140,7 @@ class Teardown:
         self._board.step("roster", brief=safe(f"{open_} of {len(leftovers)} groups to decide"))
         await self._board.show(leftovers=leftovers, current="roster", question="leftovers")
         if not open_:
-            self._start(self._walk)
+            self._work.start(self._walk)
 
     async def choose(self, text: str) -> None:
         """Copy to this place, and remember it; an empty text means the one that was proposed."""
@@ -155,7 +152,7 @@ class Teardown:
             self._walker.forced.add("copy")
         self._from("copy")
         await self._board.show(destination=in_public(meant), question=None)
-        self._start(self._walk)
+        self._work.start(self._walk)
 
     async def choose_reader(self, text: str) -> None:
         """Read the copy back there, and remember it; what was read elsewhere before is not proof of it."""
@@ -163,7 +160,7 @@ class Teardown:
         await asyncio.to_thread(choose_reader, task, text)
         self._from("readback")
         await self._show_reader(task)
-        self._start(self._walk)
+        self._work.start(self._walk)
 
     async def _show_reader(self, task: Errand) -> None:
         on = await asyncio.to_thread(reader_of, task)
@@ -182,7 +179,7 @@ class Teardown:
             raise Failure("A reason is needed.", means="Nothing was changed.")
         if self.view.question == "anyway" and self._end is not None and not self.busy:
             self._end = replace(self._end, order=replace(self._end.order, anyway=reason))
-            self._start(self._carry_out)
+            self._work.start(self._carry_out)
             return
         task = await self._free()
         codes = [one.code for one in shown.gaps]
@@ -195,12 +192,12 @@ class Teardown:
         self._board.step(shown.id, gaps=tuple(replace(one, reason=safe(reason, 300)) for one in shown.gaps))
         if self._proof is not None:  # it tells the reasons, too, so it is another one now
             self._from("approval")
-            self._start(self._walk)
+            self._work.start(self._walk)
         await self._board.show()
 
     async def redo(self, step: str) -> None:
         """Make a step again, and so those after it. What refused at the end begins at the roster."""
-        if self.view.ended in _SETTLED:
+        if self.view.ended in SETTLED:
             raise Failure(f"{self._instance.name}: that is settled.", means="Nothing is left to do.")
         if self._end is None or self._end.standing is not None or self._walker is None:
             await self.open()
@@ -210,7 +207,7 @@ class Teardown:
         if chosen is not None:
             self._walker.forced.add(chosen)
         self._from(chosen or "roster")
-        self._start(self._walk)
+        self._work.start(self._walk)
 
     async def approve(self, typed: str, proof: str) -> None:
         """Take what was typed for the phrase; it must be for the proof that was on the screen."""
@@ -221,7 +218,7 @@ class Teardown:
             await self._board.show(answer=SafeText("That was for an earlier proof. Nothing was done."))
         elif self._proof is None:
             if typed == asked.text:
-                self._start(self._carry_out)
+                self._work.start(self._carry_out)
             else:
                 await self._board.show(answer=SafeText("That is not what is asked for. Nothing was done."))
         else:
@@ -233,19 +230,19 @@ class Teardown:
         if isinstance(given, Approval):
             assert self._chain is not None
             self._end = await asyncio.to_thread(approved, end, task, self._chain, proof, given)
-            self._start(self._carry_out)
+            self._work.start(self._carry_out)
             return
         await self._board.show(answer=safe(f"{given.detail} Nothing was done. {given.clears}"))
         if given.code == "proof-expired":
             self._from("approval")
-            self._start(self._walk)
+            self._work.start(self._walk)
 
     async def say(self, word: Word) -> None:
         """Record what the operator says the console shows."""
         end = self._end
         if end is None or self.busy or self.view.question != "word":
             raise Failure("Your word is not asked for now.", means="Nothing was recorded.")
-        self._start(lambda: self._attest(end, word))
+        self._work.start(lambda: self._closing.attest(end, word))
 
     async def _free(self) -> Errand:
         """The errand, where nothing runs that would be disturbed."""
@@ -255,40 +252,12 @@ class Teardown:
                 means="Nothing was changed.",
                 do="Wait, or halt it first.",
             )
-        if self._work is not None and not self._work.done():
-            await asyncio.wait([self._work])
+        await self._work.rest()
         if self._walker is None:
             raise Failure("That does not belong to a stop which loses nothing.", means="Nothing was changed.")
         return self._walker.task
 
     # --- the walk -----------------------------------------------------------------------------------------
-
-    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._board.begin()
-        self._work = asyncio.create_task(self._guarded(work))
-
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work; what stops it is told at the step where it stopped."""
-        try:
-            await work()
-        except Failure as failure:
-            await self._stopped(failure.line)
-        except TimeoutError:
-            await self._stopped(
-                safe(f"{self._instance.name} did not answer in time. Nothing is lost; go on.")
-            )
-        except Exception as fault:  # noqa: BLE001 - told at its step; the other boxes are watched on
-            await self._stopped(safe(f"An error of rgt's own: {type(fault).__name__}: {fault}", 300))
-        await self._board.show(working=False)
-        if not self.watched:
-            step = self.view.step(self.view.current)
-            where = f"{self.view.current}: {step.brief}" if step else ""
-            text = safe(f"The {self._verb} of {self._instance.name} stands at {where}", 300)
-            await self._store.put(Notice(text, "attention", self._instance.name))
-
-    async def _stopped(self, why: SafeText) -> None:
-        self._board.step(self.view.current, state="failed", progress=None, brief=why, observed=(why,))
-        await self._board.show(problem=SafeText("") if self.view.steps else why)
 
     async def _walk(self) -> None:
         """From where it stands to the proof, or to what needs the operator."""
@@ -389,10 +358,10 @@ class Teardown:
             self._board.step("approval", state="refused", brief=brief, refusals=found)
             return
         self._chain, self._proof, self._nonce = chain, answer, new_nonce()
-        self._board.step_is(words.approval_step(answer, walker.said()))
+        self._board.step_is(end_words.approval_step(answer, walker.said()))
         await self._board.show(
             question="phrase",
-            summary=words.summary_rows(answer, chain.copied),
+            summary=end_words.summary_rows(answer, chain.copied),
             phrase=PhraseAsked(safe(phrase(answer)), answer.digest, seconds(answer.expires_at)),
         )
 
@@ -408,69 +377,13 @@ class Teardown:
         await self._board.show(
             current="approval",
             question="phrase",
-            summary=words.stop_rows(end.order.victim, end.platform, self._clock()),
+            summary=end_words.stop_rows(end.order.victim, end.platform, self._clock()),
             phrase=PhraseAsked(safe(f"stop {self._instance.name}"), ""),
         )
 
-    # --- the end ------------------------------------------------------------------------------------------
-
     async def _carry_out(self) -> None:
-        """Do it once, or look what became of it."""
-        end = self._end
-        assert end is not None
-        begun = end.standing is not None
-        self._board.step(
-            "approval", state="done", brief=SafeText("begun earlier" if begun else "approved by you, once")
-        )
-        self._board.step("outcome", state="running", brief=SafeText(""), refusals=(), observed=())
-        await self._board.show(current="outcome")
-        try:
-            outcome = await end.carry_out(self._board.heard)
-        finally:
-            if self._changed is not None:
-                await self._changed()
-        if end.waits_for_word:
-            await self._ask_word(end, outcome, sent_now=not begun)
-        else:
-            await self._ended(outcome)
-
-    async def _ask_word(self, end: End, outcome: Outcome, *, sent_now: bool) -> None:
-        plane = end.by_hand
-        assert plane is not None
-        if sent_now and end.in_box(plane):
-            await asyncio.sleep(self._patience.in_box_s)
-        self._board.step("outcome", brief=SafeText("asking SSH"))
-        await self._board.show(console=safe(plane.console, 400))
-        ssh = safe((await end.look()).ssh, 300)
-        step = words.outcome_step(outcome, waits=True)
-        hint = safe(f"SSH says: {ssh}. That is a hint, not proof.")
-        self._board.step_is(replace(step, observed=(*step.observed, hint)))
-        await self._board.show(question="word")
-
-    async def _attest(self, end: End, word: Word) -> None:
-        ssh = (await end.look()).ssh
-        try:
-            outcome = await asyncio.to_thread(end.attest, word, ssh)
-        finally:
-            if self._changed is not None:
-                await self._changed()
-        await self._ended(outcome, waits=end.waits_for_word)
-        if end.waits_for_word:
-            await self._board.show(question="word", answer=safe(f"Recorded: {word}. {outcome.check_by_hand}"))
-
-    async def _ended(self, outcome: Outcome, *, waits: bool = False) -> None:
-        self._board.step_is(words.outcome_step(outcome, waits=waits))
-        over = outcome.kind == "refused" and self._walker is None
-        asks = over and all(one.code in _OVER for one in outcome.refusals)
-        await self._board.show(ended="" if waits else outcome.kind, question="anyway" if asks else None)
-        if outcome.kind in _SETTLED:
-            done = f"{outcome.verb} of {self._instance.name}: {outcome.kind}. {outcome.detail}"
-            forget = (
-                f" In a shell, rgt remove {self._instance.name} forgets it."
-                if outcome.verb == "destroy"
-                else ""
-            )
-            await self._store.put(Notice(safe(f"{done}{forget}", 400), box=self._instance.name))
+        assert self._end is not None
+        await self._closing.carry_out(self._end)
 
     def _from(self, step: StepId) -> None:
         """Nothing from this step on is sure any more."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tui.box.transfer.meter import Progress
-from tui.custody.approval import summary
 from tui.custody.codes import CODES
 from tui.custody.digest import HashProgress
 from tui.custody.leftovers import Decision
 from tui.custody.proof import checkpoint_passes, metric_passes
-from tui.custody.provider import Platform, money_of
 from tui.custody.statement import public_uri
 from tui.model.custody import (
     CheckpointFinding,
@@ -20,27 +18,15 @@ from tui.model.custody import (
     LoadReport,
     MetricFinding,
     MetricReport,
-    Outcome,
-    Proof,
     ReadbackReport,
     Refusal,
     Roster,
-    Victim,
-    Witness,
 )
 from tui.model.teardown import LeftoverView, StepProgress, StepState, StepView, Trouble
 from tui.model.text import SafeText, amount, safe
 
 MOST = 40
 """Lines, refusals and gaps told of one step; what is beyond is counted."""
-
-_WORDS = {
-    "proven": "PROVEN by two witnesses",
-    "unproven": "UNPROVEN: nobody has seen its end; look again",
-    "attested": "ATTESTED by your word, not proven",
-    "already-gone": "ALREADY GONE; nothing was sent",
-    "already-stopped": "ALREADY STOPPED; nothing was sent",
-}
 
 
 def files(count: int, size: int) -> str:
@@ -90,8 +76,9 @@ def _counted(told: list[Trouble]) -> tuple[Trouble, ...]:
     return (*told[:MOST], Trouble("more", safe(f"and {len(told) - MOST} more")))
 
 
-def _lines(lines: Iterable[str]) -> tuple[SafeText, ...]:
-    told = [safe(line, 400) for line in lines]
+def lines(said: Iterable[str]) -> tuple[SafeText, ...]:
+    """Lines as they are shown; what is beyond `MOST` is counted."""
+    told = [safe(line, 400) for line in said]
     return tuple(told) if len(told) <= MOST else (*told[:MOST], safe(f"and {len(told) - MOST} more"))
 
 
@@ -116,24 +103,6 @@ def moving(at: Progress) -> StepProgress:
     elif at.links > 1 and not note:
         note = f"link {at.links}"
     return StepProgress(at.done, at.total, at.files, at.files_total, rate, at.eta_s, safe(note, 120))
-
-
-# --- what is decided on -----------------------------------------------------------------------------------
-
-
-def stop_rows(victim: Victim, platform: Platform, now: float) -> tuple[tuple[SafeText, SafeText], ...]:
-    """What a stop that loses nothing is decided on."""
-    money = money_of(platform, now)
-    rows = [
-        ("act", f"stop {victim.name} ({platform.action.verb if platform.action else 'stop'})"),
-        ("machine", f"{victim.instance_id or 'no id known'} at {victim.platform}"),
-        ("account", victim.account or "not known"),
-        ("bills afterwards", money.bills_afterwards),
-        ("spent so far", money.spent),
-        ("clock it starts", platform.clock(now) or "none that is known"),
-        ("reversible", "yes" if platform.action and platform.action.reversible else "not known"),
-    ]
-    return tuple((safe(title), safe(value, 600)) for title, value in rows)
 
 
 # --- steps ------------------------------------------------------------------------------------------------
@@ -161,7 +130,7 @@ def roster_step(roster: Roster, said: dict[str, str], *, reused: bool) -> StepVi
         safe(f"{files(len(roster.artifacts), size)} · {others}"),
         safe(f"lists {roster.root} twice and everything else that the {roster.verb} takes"),
         safe("no file that still grows, none missing that is declared, every other group decided"),
-        _lines(_roster_lines(roster)),
+        lines(_roster_lines(roster)),
         refusals=refusals(roster.refusals),
         gaps=gaps(roster.gaps, said),
         at=roster.taken_at,
@@ -219,7 +188,7 @@ def digest_step(roster: Roster, report: DigestReport, *, reused: bool) -> StepVi
         safe(f"{count:,}/{len(roster.artifacts):,} match the box · manifest {short(report.manifest)}"),
         safe(f"hashes every artifact on {roster.victim.name}, on all its cores"),
         safe(f"{len(roster.artifacts):,} digests, and no file that changes while it is read"),
-        _lines([f"{files(count, size)}, by {tools}", f"manifest-sha256.txt has {report.manifest}"]),
+        lines([f"{files(count, size)}, by {tools}", f"manifest-sha256.txt has {report.manifest}"]),
         refusals=refusals(report.refusals),
         at=report.taken_at,
         reused=reused,
@@ -228,22 +197,22 @@ def digest_step(roster: Roster, report: DigestReport, *, reused: bool) -> StepVi
 
 def copy_step(roster: Roster, report: CopyReport, *, reused: bool) -> StepView:
     uri = public_uri(report.destination)
-    lines = [
+    told = [
         f"{files(len(report.files), report.size)}, {report.route}",
         f"sealed as {uri}" if report.bag else f"not finished: {uri}",
     ]
     if report.resumed:
-        lines.append(f"{amount(report.resumed)} were there already and were hashed again")
+        told.append(f"{amount(report.resumed)} were there already and were hashed again")
     for one in report.admissions:
         gone = f"gone at {one.removed_at}" if one.removed_at else "NOT SEEN TO BE GONE"
-        lines.append(f"single-use key {one.fingerprint} on {one.target}: {gone}")
+        told.append(f"single-use key {one.fingerprint} on {one.target}: {gone}")
     return StepView(
         "copy",
         _state(report.refusals),
         safe(f"{files(len(report.files), report.size)} in {uri}"),
         safe(f"copies to {uri}"),
         safe(f"{len(roster.artifacts):,} files, each with its digest from step 2, then sealed"),
-        _lines(lines),
+        lines(told),
         refusals=refusals(report.refusals),
         gaps=gaps(report.gaps),
         at=report.finished_at,
@@ -272,7 +241,7 @@ def readback_step(
         safe(f"{len(report.files):,}/{len(copied.files):,} read by {who} · {report.independence}, {cold}"),
         safe(f"restores {public_uri(copied.destination)} into {public_uri(report.consumer)}"),
         safe(f"exactly {len(copied.files):,} files, none missing or extra, every byte as hashed on the box"),
-        _lines([f"{files(len(report.files), size)} agree", *wrong]),
+        lines([f"{files(len(report.files), size)} agree", *wrong]),
         refusals=refusals(report.refusals),
         gaps=gaps(report.gaps, said),
         at=report.finished_at,
@@ -290,7 +259,7 @@ def load_step(report: LoadReport, said: dict[str, str], *, reused: bool) -> Step
         safe(_load_brief(report.checkpoints, good, bad)),
         safe("loads every checkpoint in a jailed process, with no code of its own"),
         safe("complete, undamaged, every number finite"),
-        _lines(_checkpoint_line(one) for one in report.checkpoints),
+        lines(_checkpoint_line(one) for one in report.checkpoints),
         refusals=tuple(found[:MOST]),
         gaps=gaps(report.gaps, said),
         at=report.finished_at,
@@ -345,7 +314,7 @@ def metrics_step(report: MetricReport, said: dict[str, str], *, reused: bool) ->
         safe(brief),
         safe("recomputes every reported metric from the predictions, all of them"),
         safe("the ids that are declared, each once; the figures as reported, to the last digit given"),
-        _lines(
+        lines(
             f"{_metric(one)}, {one.verdict}" + (f", over {one.population:,}" if one.population else "")
             for one in report.metrics
         ),
@@ -367,55 +336,3 @@ def _metric_trouble(one: MetricFinding) -> Trouble:
         safe(f"{_metric(one)} ({one.verdict})", 400),
         clears=safe(_clears("metric-wrong")),
     )
-
-
-def approval_step(proof: Proof, said: dict[str, str]) -> StepView:
-    return StepView(
-        "approval",
-        "needs-you",
-        safe(f"proven {short(proof.digest)}, good until {proof.expires_at[11:16]} UTC · type the phrase"),
-        safe("binds your approval to this proof, this machine and this verb"),
-        safe("the phrase, typed by hand, once"),
-        gaps=gaps(proof.gaps, said),
-        at=proof.made_at,
-    )
-
-
-def summary_rows(proof: Proof, copied: CopyReport) -> tuple[tuple[SafeText, SafeText], ...]:
-    """Everything that is decided on, as titles and values; what is lost and what it costs come first."""
-    found = sorted(summary(proof, copied), key=lambda row: _FIRST.index(row[0]) if row[0] in _FIRST else 99)
-    return tuple((safe(title), safe(value, 600)) for title, value in found)
-
-
-_FIRST = ("act", "machine", "destroys", "survives", "bills afterwards", "spent so far", "reversible",
-          "last byte pulled", "gaps", "account")  # fmt: skip
-
-
-def outcome_step(outcome: Outcome, *, waits: bool) -> StepView:
-    settled = outcome.kind in ("proven", "attested", "already-gone", "already-stopped")
-    state: StepState = "done" if settled else "refused" if outcome.kind == "refused" else "needs-you"
-    lines = [outcome.detail, *map(_witness, outcome.witnesses[-6:])]
-    if outcome.check_by_hand:
-        lines.append(f"by hand: {outcome.check_by_hand}")
-    return StepView(
-        "outcome",
-        state,
-        safe("waits for your word" if waits else _became(outcome), 300),
-        safe(f"one look whether the box is idle and unchanged, then {outcome.verb} once, then the truth"),
-        safe("two witnesses that agree, repeatedly; where nobody can be asked, your word"),
-        _lines(line for line in lines if line),
-        refusals=refusals(outcome.refusals),
-        gaps=gaps(outcome.gaps),
-        at=outcome.finished_at,
-    )
-
-
-def _became(outcome: Outcome) -> str:
-    first = next(iter(outcome.refusals), None)
-    if outcome.kind == "refused":
-        return f"{first.code}: {first.detail}" if first else outcome.detail
-    return _WORDS[outcome.kind]
-
-
-def _witness(one: Witness) -> str:
-    return f"{one.who} at {one.at[11:19]}: {one.said}, {one.detail}"
