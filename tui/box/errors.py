@@ -133,7 +133,7 @@ def _system(exc: OSError, box: str, where: str) -> ConnectFailure:
 def hung_up(box: str, where: str) -> ConnectFailure:
     return unreachable(
         f"{box}: {where} closed the connection before the login.",
-        do="It may still be booting, or limit how many may connect at once; it is tried again.",
+        do="It may still be booting, or limit how many may connect at once; a later try may pass.",
         code="hung-up",
     )
 
