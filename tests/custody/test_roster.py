@@ -246,8 +246,10 @@ async def test_pipes_devices_and_links_out_are_refused_where_they_would_be_artif
     os.mkfifo(root / "last.pt")
     (root / "final.pt").symlink_to("/etc/passwd")
     (root / "stale.sock").symlink_to("/nowhere")
+    os.mkfifo(root / "queue")
     aged(root / "best.pt")
     found = await roster(box, root)
+    assert [one.detail for one in found.gaps if one.code == "special-file"] == ["queue"]
     assert {(one.code, one.path) for one in found.refusals} == {
         ("not-a-file", "last.pt"),
         ("leaves-tree", "final.pt"),

@@ -136,6 +136,8 @@ def _by_default(chosen: Selection, tree: Tree, claims: Sequence[Claim], links: L
     for path in tree.odd:
         if is_weights(path, 0):
             chosen.refusals.append(refusal("not-a-file", "it is named like a checkpoint", path))
+        else:
+            chosen.gaps.append(gap("special-file", path))
 
 
 def _default_link(chosen: Selection, links: Links, path: str) -> None:
