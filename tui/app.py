@@ -32,7 +32,7 @@ from tui.actions import BY_ID, Action, Level
 from tui.fleet.themes import PLAIN, ThemeSpec
 from tui.lending import Lending
 from tui.model.failure import Exit, Failure
-from tui.model.text import SafeText, safe
+from tui.model.text import LogText, SafeText, safe
 from tui.screens.first import FirstScreen
 from tui.screens.keys import keys_of, shown
 from tui.screens.theme_css import defaults, log_colours, theme_id, to_textual
@@ -205,6 +205,12 @@ class RgtApp(App[int]):
         from tui.saving import save_lines
 
         return save_lines(lines, path, name=name, folder=self._state)
+
+    def log_tail(self, run: str, count: int) -> Sequence[LogText]:
+        """At most so many of the newest lines of a run's log that are in memory, the unfinished one too."""
+        buffer = self.store.log(run)
+        newest = [*buffer.lines[-count:], *([buffer.partial] if buffer.partial else [])]
+        return newest[-count:]
 
     def open_run(self, box: str, run: str | None, *, zoom: bool = False, line: int | None = None) -> None:
         """Show a run, or a box without one; `line` (from 1) puts the cursor on a line of its log."""

@@ -9,12 +9,13 @@ from rich.cells import cell_len
 from textual.widgets import Input
 
 from tests.fixtures.fleet_fixture import HOSTILE_NAMES, LIVE, NOW, fleet, hostile, instance, judged, telemetry
-from tests.screens.app_harness import held, picture, roster, running, said, until
+from tests.screens.app_harness import HeldStore, held, picture, roster, running, said, until
 from tui.model.command import ForgetRun, GiveSecret, ProbeNow, ReconnectNow, TrustHostKey
+from tui.model.log import LogBatch
 from tui.model.reading import unknown
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot
-from tui.model.text import safe
+from tui.model.text import LogText, safe
 from tui.screens.ask import HostKeySheet, SecretSheet
 from tui.screens.explain import ExplainScreen
 from tui.screens.fleet import FleetScreen
@@ -54,7 +55,12 @@ async def test_what_is_wrong_is_said_at_every_size(size: tuple[int, int]) -> Non
 
 
 async def test_where_the_detail_stands() -> None:
-    for size, shown, beside in (((60, 15), False, False), ((120, 40), True, False), ((200, 60), True, True)):
+    for size, shown, beside in (
+        ((60, 15), False, False),
+        ((120, 40), True, False),
+        ((200, 60), True, False),  # all of it fits below, with lines of the log as they are
+        ((200, 30), True, True),
+    ):
         async with running(fleet(), size) as (app, _):
             detail = app.screen.query_one(Detail)
             assert (detail.region.height > 0) is shown
@@ -332,3 +338,23 @@ def test_a_row_with_nothing_wrong_is_told_in_the_rows_that_are_blank(rows: int, 
     assert all(cell_len(line) <= 59 for line in said)
     assert (run.why.split()[-1] in said[-1]) is whole
     assert said[-1].endswith("…") is not whole
+
+
+async def test_newest_lines_of_a_log_stand_where_there_is_room_and_change_now_and_then() -> None:
+    store, now = HeldStore(fleet()), NOW
+    store.clock = lambda: now
+    batch = LogBatch("sweep-a.seed3", 0, (LogText("step 1 of many"),), NOW)
+    store.log("sweep-a.seed3").append(batch)
+    async with running(fleet(), (120, 40), store=store) as (app, pilot):
+        await until(pilot, lambda: any("step 1 of many" in row for row in picture(app)))
+        store.log("sweep-a.seed3").append(replace(batch, first=1, lines=(LogText("step 2 of many"),)))
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        screen.apply(app.snapshot, frozenset())
+        await pilot.pause()
+        assert not any("step 2 of many" in row for row in picture(app))
+        now += 2.0
+        screen.apply(app.snapshot, frozenset())
+        await until(pilot, lambda: any("step 2 of many" in row for row in picture(app)))
+        await pilot.press("j")
+        await until(pilot, lambda: not any("step 2 of many" in row for row in picture(app)))

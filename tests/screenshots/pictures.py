@@ -28,6 +28,7 @@ from tui.fleet.paths import shipped
 from tui.fleet.store import Store
 from tui.model.event import HostKeyAsked
 from tui.model.instance import Link, LinkState
+from tui.model.log import LogBatch
 from tui.model.reading import known
 from tui.model.snapshot import BoxView, FleetSnapshot
 from tui.model.telemetry import GpuProcess
@@ -44,8 +45,12 @@ Step = str | tuple[str, str]
 
 
 def fleet_store() -> Store:
-    """Six boxes at three in the morning."""
-    return _held(fleet_fixture.fleet())
+    """Six boxes at three in the morning, the worst of them with its log."""
+    store = _held(fleet_fixture.fleet())
+    store.log("sweep-a.seed3").append(
+        LogBatch("sweep-a.seed3", 0, tuple(run_fixture.log_lines()[-60:]), fleet_fixture.NOW)
+    )
+    return store
 
 
 def changed_key_store() -> Store:

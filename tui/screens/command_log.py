@@ -17,13 +17,13 @@ BOX = 14
 """Cells of a box's name."""
 _BEFORE = len("  09:41:07  ") + BOX + len("   0.02 s  0     ") + 1
 """Cells before the reason."""
-ROOMY = 76
+ROOMY = 100
 """From this width on the command stands beside its reason; below, the selected one's in full is enough."""
 
 
 def _why_cells(width: int) -> int:
     """Cells of the reason: it says more than the beginning of a script."""
-    return min(32, max(20, width - _BEFORE - 36)) if width >= ROOMY else max(8, width - _BEFORE - 1)
+    return 32 if width >= ROOMY else max(8, width - _BEFORE - 1)
 
 
 def _ended(record: CommandRecord) -> str:

@@ -152,7 +152,7 @@ class ExplainScreen(View):
         self._draw()
 
     def apply(self, snapshot: FleetSnapshot, log_runs: frozenset[str]) -> None:
-        self.query_one(Footer).offer(self.verbs("back", "copy"))
+        self.query_one(Footer).offer(self.verbs("back", "copy"), self.verbs("help"))
 
     def _draw(self) -> None:
         lines = explain_lines(self._explanation, self.host.clock(), self.size.width)

@@ -15,6 +15,7 @@ from tui.model.failure import Failure
 from tui.model.instance import LinkState
 from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot
+from tui.model.text import LogText
 from tui.screens.view import View
 from tui.widgets.detail import Detail, Look, sentence
 from tui.widgets.footer import Footer, Verb
@@ -25,10 +26,13 @@ from tui.widgets.roster_rows import Key
 from tui.widgets.rule import Rule
 
 BESIDE = 160
-"""From this width on the detail stands beside the roster."""
+"""From this width on the detail stands beside the roster, where all of it would not fit below."""
 BELOW = 24
 """From this height on it stands below."""
-DETAIL_LEAST = 9
+DETAIL_LEAST, DETAIL_WHOLE = 9, 24
+"""Rows of a detail: the fewest that are worth it, and as many as have room for the log's newest lines."""
+TAIL_S = 2.0
+"""Seconds between two looks at the newest lines of a log: a line to a far terminal is spared their stream."""
 
 
 class FleetScreen(View):
@@ -41,6 +45,7 @@ class FleetScreen(View):
     def __init__(self) -> None:
         super().__init__()
         self._roster_height: int | str = "1fr"
+        self._tail: tuple[str, float, tuple[LogText, ...]] = ("", 0.0, ())
 
     def compose(self) -> ComposeResult:
         host = self.host
@@ -80,7 +85,8 @@ class FleetScreen(View):
     def _place(self) -> None:
         """Give the roster the rows it needs and the detail the rest."""
         width, height = self.app.size
-        beside = width >= BESIDE
+        whole = height - 3 - (self.roster.counts[1] + 1) >= DETAIL_WHOLE
+        beside = width >= BESIDE and not whole
         below = height >= BELOW and not beside
         empty = not self.host.snapshot.boxes
         shape = {"-beside": beside, "-below": below, "-low": height < 12, "-empty": empty}
@@ -160,7 +166,17 @@ class FleetScreen(View):
             host.glyphs,
             self.key_of,
             max(0, len(runs) - (run is not None)),
+            self._newest(run.name) if run is not None else (),
         )
+
+    def _newest(self, run: str) -> tuple[LogText, ...]:
+        """The newest lines of a run's log, as of at most `TAIL_S` ago."""
+        name, at, lines = self._tail
+        now = self.host.clock()
+        if name != run or abs(now - at) >= TAIL_S:
+            found = tuple(self.host.log_tail(run, self.size.height))
+            self._tail = (run, now, lines if found == lines else found)
+        return self._tail[2]
 
     def _verbs(self, look: Look | None) -> list[Verb]:
         """What applies to the selected row now."""

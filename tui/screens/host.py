@@ -10,7 +10,7 @@ from textual.dom import DOMNode
 
 from tui.model.command import Command
 from tui.model.snapshot import FleetSnapshot
-from tui.model.text import SafeText
+from tui.model.text import LogText, SafeText
 from tui.widgets.glyphs import Glyphs
 
 
@@ -65,6 +65,9 @@ class Host(Protocol):
 
     def save_lines(self, lines: Sequence[str], path: str, name: str) -> SafeText:
         """Save lines into a file on this computer, and tell where. Raises Failure."""
+
+    def log_tail(self, run: str, count: int) -> Sequence[LogText]:
+        """At most so many of the newest lines of a run's log that are in memory."""
 
     def open_run(self, box: str, run: str | None, *, zoom: bool = False, line: int | None = None) -> None:
         """Show a run, or a box without one; `line` (from 1) puts the cursor on a line of its log."""

@@ -46,7 +46,7 @@ class MessagesScreen(ListView):
 
     def heading(self) -> tuple[Sequence[Span], Sequence[Span]]:
         count = len(self.host.snapshot.notices)
-        return ((self.HEADING, "title"),), ((f"the newest {count}", "dim"),)
+        return ((self.HEADING, "title"),), ((f"the newest {count}", "dim"),) if count else ()
 
     def nothing(self) -> str:
         return "Nothing has happened yet that had to be told."

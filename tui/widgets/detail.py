@@ -12,7 +12,7 @@ from tui.fleet.age import is_stale, long, short
 from tui.model.instance import LinkState
 from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import CheckpointFile, Telemetry
-from tui.model.text import safe
+from tui.model.text import LogText, safe
 from tui.widgets.detail_hardware import disk_rows, gpu_rows, memory_spans
 from tui.widgets.figures import size
 from tui.widgets.glyphs import Glyphs, glyphs_of
@@ -34,6 +34,7 @@ class Look:
     Attributes:
         others: runs on the same box besides `run`.
         key_of: how an action's key is written; empty where the action does not exist (read-only).
+        log: the newest lines of the run's log, the last one at the end.
     """
 
     box: BoxView
@@ -43,6 +44,7 @@ class Look:
     glyphs: Glyphs
     key_of: Callable[[str], str]
     others: int = 0
+    log: tuple[LogText, ...] = ()
 
     @property
     def stale(self) -> bool:
@@ -334,6 +336,7 @@ class Detail(Lines):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._look: Look | None = None
+        self._tail: tuple[tuple[object, ...], list[Line]] = ((), [])
 
     def apply(self, look: Look | None) -> None:
         """Show another row, or the same one as it is now."""
@@ -348,7 +351,20 @@ class Detail(Lines):
         if self._look is None or width == 0:
             self.show(())
             return
-        self.show(arrange(detail_lines(self._look, width - 1), self.size.height, glyphs_of(self).ellipsis))
+        lines = arrange(detail_lines(self._look, width - 1), self.size.height, glyphs_of(self).ellipsis)
+        self.show([*lines, *self._newest(self._look, width, self.size.height - len(lines))])
+
+    def _newest(self, look: Look, width: int, rows: int) -> list[Line]:
+        """The log's newest lines; looked through for errors only when they are others."""
+        if look.run is None or not look.log:
+            return []
+        from tui.widgets.log_tail import tail_lines  # with its patterns; the first picture has no log yet
+
+        shown = (look.run.name, look.log, width, rows)
+        if self._tail[0] != shown:
+            path = safe(look.run.spec.log or "")
+            self._tail = (shown, tail_lines(look.log, path, width, rows, look.glyphs))
+        return self._tail[1]
 
 
 def arrange(groups: list[list[Line]], room: int, dots: str) -> list[Line]:
