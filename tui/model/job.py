@@ -9,7 +9,15 @@ import posixpath
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from tui.model.custody_table import CustodyTable
 
@@ -23,9 +31,9 @@ _GPU = re.compile(
 
 def _size(value: object) -> object:
     """``40 GB`` is 40 · 10⁹ bytes, ``40 GiB`` is 40 · 2³⁰."""
-    if not isinstance(value, str):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _SIZE.match(value)
+    found = _SIZE.match(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError("must be a size such as 40 GB or 512 MiB")
     unit = found[2].lower()
@@ -34,9 +42,9 @@ def _size(value: object) -> object:
 
 
 def _span(value: object) -> object:
-    if not isinstance(value, str):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _SPAN.match(value)
+    found = _SPAN.match(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError("must be a time such as 90 s, 30 m, 12 h or 2 d")
     return round(float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
@@ -70,12 +78,30 @@ Word = Annotated[str, Field(max_length=32768), AfterValidator(_word)]
 Argv = Annotated[tuple[Word, ...], Field(min_length=1, max_length=1024)]
 Below = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_below)]
 OnBox = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_on_box)]
-Bytes = Annotated[int, BeforeValidator(_size), Field(ge=0)]
-Seconds = Annotated[int, BeforeValidator(_span), Field(gt=0)]
+# The schema of an editor must take what the reader takes: a number, or words with a unit.
+Bytes = Annotated[
+    int,
+    BeforeValidator(_size),
+    Field(ge=0),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "examples": ["40 GB"]}]}),
+]
+Seconds = Annotated[
+    int,
+    BeforeValidator(_span),
+    Field(gt=0),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["12 h"]}]}),
+]
 
 
 class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def _or_text(schema: dict[str, Any]) -> None:
+    """A constraint is mostly written as one text."""
+    table = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [{"type": "string", "examples": ["A100:1, ≥40 GB"]}, table]
 
 
 class Gpu(Frozen):
@@ -86,6 +112,10 @@ class Gpu(Frozen):
         memory: of each card, in bytes.
     """
 
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, json_schema_extra=_or_text
+    )
+
     model: str | None = None
     count: Annotated[int, Field(ge=0, le=1024)] = 1
     memory: Bytes = 0
@@ -93,9 +123,9 @@ class Gpu(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: Any) -> Any:
-        if not isinstance(value, str):
+        if isinstance(value, dict | Gpu):
             return value
-        found = _GPU.match(value)
+        found = _GPU.match(value) if isinstance(value, str) else None
         if found is None or not value.strip():
             raise ValueError("must be written like A100:1, ≥40 GB")
         return {

@@ -68,7 +68,8 @@ def _job(args: argparse.Namespace) -> int:
     if args.json:
         print(job.model_dump_json(indent=1))
         return Exit.FINE
-    print(f"{job.name} of {job.project}: {len(job.chain())} stages")
+    many = len(job.chain())
+    print(f"{job.name} of {job.project}: {many} stage{'s' if many > 1 else ''}")
     for stage in job.chain():
         print(
             safe(f"  {stage.name}: {' '.join(stage.run)} → {stage.artifact or 'its exit status alone'}", 400)
