@@ -118,12 +118,6 @@ def fits(value: object, rule: Mapping[str, Any], top: Mapping[str, Any]) -> bool
         "boolean": bool,
         "null": type(None),
     }
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-        "boolean": bool,
-        "null": type(None),
-    }
     return "type" not in rule or isinstance(value, types[rule["type"]])
 
 
