@@ -467,3 +467,83 @@ def test_absurd_figures_differ_and_cost_nothing(tmp_path: Path, figure: str) -> 
 def test_versions_and_dates_are_no_figures(tmp_path: Path) -> None:
     report = _run(tmp_path, answers(), python='"3.11"', date='"2024"', accuracy='"0.900"')
     assert [(m.name, m.verdict) for m in report.metrics] == [("accuracy", "recomputed")]
+
+
+SUMMARIES = {
+    "eval_results.json": {"eval_accuracy": 0.9},
+    "all_results.json": {"eval_accuracy": 0.9, "train_loss": 2.0},
+    "test_metrics.json": {"accuracy": 0.9},
+    "results.json": {"test": {"acc": "90 %"}},
+}
+
+
+@pytest.mark.parametrize(("name", "figure"), SUMMARIES.items(), ids=SUMMARIES)
+def test_a_trainers_summary_is_held_to_the_predictions_beside_it(
+    tmp_path: Path, name: str, figure: dict[str, Any]
+) -> None:
+    noise = {"eval_runtime": 1.5, "eval_loss": 0.3, "epoch": 3.0, "total_flos": 1e15}
+    (tmp_path / name).write_text(json.dumps(figure | noise))
+    assert not examined(tmp_path).metrics  # of a folder without predictions it says nothing
+    write_csv(tmp_path / "predictions.csv", answers())
+    assert [m.verdict for m in examined(tmp_path).metrics] == ["recomputed"]
+    write_csv(tmp_path / "predictions.csv", answers(20, (1, 2, 4, 5)))
+    assert only(examined(tmp_path)).verdict == "differs"
+    (tmp_path / name).write_text("{")
+    assert not examined(tmp_path).metrics
+
+
+def test_summaries_of_two_splits_share_no_predictions(tmp_path: Path) -> None:
+    write_csv(tmp_path / "predictions.csv", answers())
+    (tmp_path / "eval_results.json").write_text('{"eval_accuracy": 0.9}')
+    (tmp_path / "predict_results.json").write_text('{"predict_accuracy": 0.8}')
+    assert [m.verdict for m in examined(tmp_path).metrics] == ["not-declared", "not-declared"]
+
+
+def test_predictions_in_a_folder_of_that_name(tmp_path: Path) -> None:
+    write_csv(tmp_path / "predictions" / "test.csv", answers())
+    write_metrics(tmp_path, test_accuracy="0.900")
+    assert only(examined(tmp_path)).verdict == "recomputed"
+    for part in (0, 1):
+        write_csv(tmp_path / "predictions" / f"part-{part}.csv", answers()[part::2])
+    (tmp_path / "predictions" / "test.csv").unlink()
+    assert only(examined(tmp_path)).population == 20
+
+
+def test_a_lone_score_orders_the_samples_and_decides_nothing_beside_a_prediction(tmp_path: Path) -> None:
+    rows = [{"id": i, "target": i % 2, "score": (i * 7 % 10) / 10} for i in range(10)]
+    report = _run(tmp_path, rows, auroc="0.00")
+    assert only(report).verdict == "differs" and only(report).recomputed is not None
+    report = _run(tmp_path, [row | {"prediction": row["target"]} for row in rows], accuracy="1.000")
+    assert only(report).verdict == "recomputed"
+
+
+def test_correlations_and_shares_of_error(tmp_path: Path) -> None:
+    true, guess = [1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 2.5, 4.5]
+    rows = [{"id": i, "target": t, "prediction": p} for i, (t, p) in enumerate(zip(true, guess, strict=True))]
+    report = _run(tmp_path, rows, r2="0.850", pearson="0.933", mape="0.1979")
+    assert [m.verdict for m in report.metrics] == ["recomputed"] * 3
+    report = _run(tmp_path, rows, r2="0.86", pearson="0.95", mape="0.21")
+    assert [m.verdict for m in report.metrics] == ["differs"] * 3
+    rows[0]["prediction"] = math.nan
+    assert {m.verdict for m in _run(tmp_path, rows, r2="0.85", pearson="0.9", mape="0.2").metrics}.isdisjoint(
+        {"recomputed"}
+    )
+    flat = [{"id": i, "target": 1.0, "prediction": p} for i, p in enumerate(guess)]
+    assert {m.verdict for m in _run(tmp_path, flat, r2="0", pearson="0").metrics} == {"no-ground-truth"}
+
+
+def test_dice_of_masks_over_pixels_and_over_images(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    true = np.array([[[1, 1], [0, 0]], [[1, 0], [0, 0]]])
+    guess = np.array([[[1, 0], [0, 0]], [[1, 1], [1, 0]]])
+    np.savez(tmp_path / "predictions.npz", id=np.arange(2), target=true, prediction=guess)
+    # of class 1: 2 hits, 3 true and 4 predicted; of class 0: 3 hits, 5 true and 4 predicted
+    for figure, definition in (("0.571", "class 1"), ("0.619", "classes"), ("0.617", "images")):
+        write_metrics(tmp_path, dice=figure)
+        found = only(examined(tmp_path))
+        assert found.verdict == "recomputed" and definition in (found.definition or "")
+
+
+def test_what_a_device_reports_is_no_figure_of_predictions(tmp_path: Path) -> None:
+    report = _run(tmp_path, answers(), accuracy="0.900", gpu_mem_mb="1200", energy_kwh="0.3", peak_memory="9")
+    assert only(report).verdict == "recomputed"

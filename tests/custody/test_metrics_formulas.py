@@ -195,3 +195,12 @@ def test_names_that_are_no_metrics() -> None:
     assert meaning(("best_acc",)).over_time
     assert (meaning(("f1", "macro")).metric, meaning(("f1", "macro")).average) == ("f1", "macro")
     assert meaning(("fid",)).direction == "down" and meaning(("loss",)).direction == "down"
+
+
+def test_agreement_beyond_chance() -> None:
+    confusion = np.array([[20, 5], [10, 15]])  # Cohen's own kind of table: 0.7 seen, 0.5 by chance
+    assert formulas.kappa(confusion) == pytest.approx(0.4)
+    assert formulas.matthews(confusion) == pytest.approx((20 * 15 - 5 * 10) / math.sqrt(25 * 25 * 30 * 20))
+    assert formulas.specificity(confusion, 1) == 20 / 25
+    assert formulas.matthews(np.array([[3, 0], [4, 0]])) == 0
+    assert math.isnan(formulas.kappa(np.array([[5]])))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -20,6 +20,7 @@ SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".npz", ".
 FOLDERS = 20_000
 FILES = 10_000
 _STEMS = {"predictions", "prediction", "preds", "pred", "predicted", "results", "outputs", "detections"}
+_FOLDERS = {"predictions", "preds", "outputs"}
 _SPLITS = {
     "test": "test",
     "val": "val",
@@ -138,18 +139,42 @@ def _matches(root: Path, pattern: str) -> list[Path]:
 
 def recognised_sources(root: Path, folder: Path) -> list[Source]:
     """Populations in one folder that the names of its files show: one a split, of one file or its shards."""
+    entries = sorted(_names(folder))
+    here = _by_split(root, folder, entries, _prediction_name)
+    if not here:  # a folder for them, which says what its files are
+        for name in (name for name in entries if name.lower() in _FOLDERS and (folder / name).is_dir()):
+            below = _by_split(root, folder / name, sorted(_names(folder / name)), _inner_name)
+            if below:
+                return [_source(root, folder / name, split, groups) for split, groups in below.items()]
+    return [_source(root, folder, split, groups) for split, groups in here.items()]
+
+
+def _names(folder: Path) -> list[str]:
     try:
-        entries = sorted(entry.name for entry in os.scandir(folder))
+        return [entry.name for entry in os.scandir(folder)]
     except OSError:
         return []
-    by_split: dict[str | None, dict[tuple[str, str], list[Path]]] = {}
-    for name in entries:
-        path = folder / name
-        found = _prediction_name(name)
-        if found is not None and inside(root, path):
+
+
+_Named = tuple[str | None, tuple[str, str]]
+_Groups = dict[tuple[str, str], list[Path]]
+
+
+def _by_split(
+    root: Path, folder: Path, names: Sequence[str], told: Callable[[str], _Named | None]
+) -> dict[str | None, _Groups]:
+    by_split: dict[str | None, _Groups] = {}
+    for name in names:
+        found = told(name)
+        if found is not None and inside(root, folder / name):
             split, key = found
-            by_split.setdefault(split, {}).setdefault(key, []).append(path)
-    return [_source(root, folder, split, groups) for split, groups in by_split.items()]
+            by_split.setdefault(split, {}).setdefault(key, []).append(folder / name)
+    return by_split
+
+
+def _inner_name(name: str) -> _Named | None:
+    """As `_prediction_name` tells it; a split or a number is enough where the folder names the rest."""
+    return _prediction_name(name) or _prediction_name(f"predictions_{name}")
 
 
 def _source(root: Path, folder: Path, split: str | None, groups: dict[tuple[str, str], list[Path]]) -> Source:
@@ -180,7 +205,7 @@ def _set_name(paths: Sequence[Path]) -> str:
     return name if len(paths) == 1 else f"{name} and {len(paths) - 1} more parts"
 
 
-def _prediction_name(name: str) -> tuple[str | None, tuple[str, str]] | None:
+def _prediction_name(name: str) -> _Named | None:
     """The split a file name speaks of and what its shards have in common; None for other files."""
     stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a bare name
     if suffix.lower() not in SUFFIXES:

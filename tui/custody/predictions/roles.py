@@ -33,6 +33,7 @@ _SCORES = _words(
     "scores probs probabilities probability prob softmax yscore yscores yprob yproba predprob predprobs "
     "predproba predscore classprobs classscores"
 )
+_LONE_SCORES = ("score", "positivescore", "scorepositive", "probpositive", "ppositive", "posprob", "probpos")
 _LOGITS = ("logits", "logit", "predlogits", "outputlogits")
 BOXES = {
     "pred_boxes": ("predboxes", "predictedboxes", "predbboxes", "predictionboxes", "boxespred"),
@@ -110,11 +111,15 @@ def recognise(columns: Sequence[str], declared: Population | None) -> Roles:
     logits = _declared_scores(given.logits, given.classes)
     if scores is None and logits is None:
         scores, logits = finder.scores("scores", given.classes), finder.scores("logits", given.classes)
+    prediction = given.prediction or (None if detection else finder.one("prediction", _PREDICTIONS))
+    if scores is None and logits is None and prediction is None and not finder.unclear.get("scores"):
+        lone = finder.one("scores", _LONE_SCORES, quiet=True)  # beside a prediction it may be anything
+        scores = None if lone is None else Scores((lone,), given.classes)
     stored = {key: finder.one(f"stored {key}", names, quiet=True) for key, names in _STORED.items()}
     roles = Roles(
         id=given.id or finder.id(),
         target=given.target or (None if detection else finder.one("target", _TARGETS)),
-        prediction=given.prediction or (None if detection else finder.one("prediction", _PREDICTIONS)),
+        prediction=prediction,
         scores=None if detection else scores,
         logits=None if detection else logits,
         boxes={role: column for role, column in boxes.items() if column is not None},

@@ -76,6 +76,42 @@ class Errors(Collector):
         return np.array(self._squared)
 
 
+class Pairs(Collector):
+    """True and predicted numbers, one a row, kept: correlations need them all."""
+
+    def __init__(self, scheme: Scheme, params: Params) -> None:
+        self.columns = (scheme.column("target"), scheme.column("prediction"))
+        self.tally = Tally()
+        self.half_true = self.half_guess = 0.0
+        self._true: list[Any] = []
+        self._guess: list[Any] = []
+
+    def add(self, batch: Batch) -> None:
+        target, prediction = (batch[column] for column in self.columns)
+        if _lists(target) or _lists(prediction):
+            raise Undecided("not-declared", "a row holds more than one number")
+        true, guess = numbers(target), numbers(prediction)
+        if true.values.ndim > 1 or guess.values.ndim > 1:
+            raise Undecided("not-declared", "a row holds more than one number")
+        present = self.tally.count(guess.missing, true.missing)
+        self.half_true, self.half_guess = max(self.half_true, true.half), max(self.half_guess, guess.half)
+        self._true.append(true.values[present])
+        self._guess.append(guess.values[present])
+        finite = np.isfinite(self._true[-1]) & np.isfinite(self._guess[-1])
+        self.tally.nonfinite += int(np.count_nonzero(~finite))
+
+    def finish(self) -> None:
+        self.tally.finish()
+
+    @property
+    def true(self) -> Any:
+        return np.concatenate(self._true)
+
+    @property
+    def guess(self) -> Any:
+        return np.concatenate(self._guess)
+
+
 class Tokens(Collector):
     """Log-probability of each target token. A row holds logits or probabilities, step × vocabulary."""
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tui.custody.scoring import formulas
-from tui.custody.scoring.array_collectors import Errors, Scenes, Tokens
+from tui.custody.scoring import formulas, number_figures
+from tui.custody.scoring.array_collectors import Errors, Pairs, Scenes, Tokens
 from tui.custody.scoring.class_collectors import LabelCounts, ScoreMatrix, TargetScores
 from tui.custody.scoring.collecting import Collector, Params
 from tui.custody.scoring.detection import COCO_THRESHOLDS, mean_average_precision
@@ -202,6 +202,10 @@ def _boxes(thresholds: tuple[float, ...]) -> Compute:
 
 
 def _mask_iou(average: Average, *, without_void: bool = False) -> Compute:
+    return _mask_overlap("iou", average, without_void=without_void)
+
+
+def _mask_overlap(measure: Measure, average: Average, *, without_void: bool = False) -> Compute:
     def compute(collector: Masks, params: Params) -> Figure:
         if without_void and not collector.has_void:
             raise Undecided("not-declared", f"no target pixel is {VOID}")
@@ -210,7 +214,7 @@ def _mask_iou(average: Average, *, without_void: bool = False) -> Compute:
             raise Undecided("not-declared", "masks hold more than the classes 0 and 1")
         if average == "binary" and len(confusion) < 2:
             return Figure(0.0, note="no pixel is of class 1")
-        return Figure(formulas.averaged(confusion, "iou", average))
+        return Figure(formulas.averaged(confusion, measure, average))
 
     return compute
 
@@ -254,22 +258,24 @@ def _image_figure(collector: ImageQuality, value: float) -> Figure:
     return Figure(value, note=collector.range_note)
 
 
-def _mae(collector: Errors, params: Params) -> Figure:
-    value = math.fsum(collector.absolute.tolist()) / collector.values
-    return Figure(value, max(0.0, value - collector.half), value + collector.half, note=collector.tally.note)
+def _dice_per_image(collector: Masks, params: Params) -> Figure:
+    return Figure(mean(np.array(collector.each_dice)))
 
 
-def _mse(collector: Errors, params: Params) -> Figure:
-    value = math.fsum(collector.squared.tolist()) / collector.values
-    slack = 2 * collector.half * math.fsum(collector.absolute.tolist()) / collector.values + collector.half**2
-    return Figure(value, max(0.0, value - slack), value + slack, note=collector.tally.note)
+def _of_labels(one: Callable[[Any], float]) -> Compute:
+    def compute(collector: LabelCounts, params: Params) -> Figure:
+        value = one(collector.confusion())
+        if math.isnan(value) and not collector.tally.note:
+            raise Undecided("no-ground-truth", "it is not defined: all labels are of one class")
+        return _counted(collector, Figure(value))
+
+    return compute
 
 
-def _rmse(collector: Errors, params: Params) -> Figure:
-    found = _mse(collector, params)
-    return Figure(
-        math.sqrt(found.value), math.sqrt(found.low or 0), math.sqrt(found.high or 0), note=found.note
-    )
+def _specificity(collector: LabelCounts, params: Params) -> Figure:
+    if collector.positive is None:
+        raise Undecided("not-declared", "the classes are not 0 and 1: declare the positive one")
+    return _counted(collector, Figure(formulas.specificity(collector.confusion(), collector.positive)))
 
 
 def _each_hit(collector: LabelCounts) -> Any:
@@ -345,7 +351,20 @@ _TABLE: dict[str, tuple[Definition, ...]] = {
         Definition("perplexity (of tokens)", Tokens, _token_perplexity, "perplexity"),
         Definition("perplexity (of classes)", TargetScores, _class_perplexity, "exp-nll"),
     ),
-    "mae": (Definition("MAE", Errors, _mae, "mae", lambda c: c.absolute),),
-    "mse": (Definition("MSE", Errors, _mse, "mse", lambda c: c.squared),),
-    "rmse": (Definition("RMSE", Errors, _rmse, "rmse"),),
+    "mcc": (Definition("Matthews correlation", LabelCounts, _of_labels(formulas.matthews), "mcc"),),
+    "kappa": (Definition("Cohen's kappa", LabelCounts, _of_labels(formulas.kappa), "kappa"),),
+    "specificity": (Definition("specificity (binary)", LabelCounts, _specificity, "specificity"),),
+    "dice": (
+        Definition("Dice (class 1)", Masks, _mask_overlap("f1", "binary"), "dice:binary"),
+        Definition("Dice (mean over classes)", Masks, _mask_overlap("f1", "macro"), "dice:macro"),
+        Definition("Dice (mean over images)", Masks, _dice_per_image, rows=lambda c: np.array(c.each_dice)),
+        _averaged("f1", "binary"),
+        _averaged("f1", "macro"),
+    ),
+    "r2": (Definition("R²", Pairs, number_figures.r2, "r2"),),
+    "pearson": (Definition("Pearson correlation", Pairs, number_figures.pearson, "pearson"),),
+    "mape": (Definition("MAPE", Pairs, number_figures.mape, "mape"),),
+    "mae": (Definition("MAE", Errors, number_figures.mae, "mae", lambda c: c.absolute),),
+    "mse": (Definition("MSE", Errors, number_figures.mse, "mse", lambda c: c.squared),),
+    "rmse": (Definition("RMSE", Errors, number_figures.rmse, "rmse"),),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -9,7 +10,14 @@ from pathlib import Path, PurePosixPath
 
 from tui.custody.predictions.files import Source, declared_source, folders, inside, recognised_sources, shown
 from tui.custody.scoring.names import Meaning, is_bookkeeping, is_count, meaning
-from tui.custody.scoring.reported import METRICS_FILE, BadMetrics, MetricsFile, Reported, read_metrics
+from tui.custody.scoring.reported import (
+    METRICS_FILE,
+    SUMMARY_FILE,
+    BadMetrics,
+    MetricsFile,
+    Reported,
+    read_metrics,
+)
 from tui.model.metrics import Declaration, DeclaredMetric, MeasuredMetric, MetricProblem
 
 SOURCES = 2_000
@@ -50,11 +58,12 @@ class Claims:
 def collect_claims(root: Path, declaration: Declaration) -> Claims:
     """Read every metrics file of a run and find the predictions beside it."""
     found = Claims()
-    files = _metrics_files(root, declaration, found)
+    files = _metrics_files(root, declaration, found) + _summary_files(root, declaration)
     found.sources = _sources(root, declaration, [path.parent for path, _ in files])
     declared = list(declaration.metrics)
-    for _, file in files:
-        _claims_of_file(file, declared, found)
+    for path, file in files:
+        beside = [other for where, other in files if where.parent == path.parent and other is not file]
+        _claims_of_file(file, declared, found, beside if SUMMARY_FILE.fullmatch(path.name) else ())
     reported = {(claim.file, claim.declared.name) for claim in found.claims if claim.declared is not None}
     names = {name for _, name in reported}
     for metric in declared:
@@ -91,6 +100,43 @@ def _metrics_files(root: Path, declaration: Declaration, found: Claims) -> list[
     return files
 
 
+def _summary_files(root: Path, declaration: Declaration) -> list[tuple[Path, MetricsFile]]:
+    """Summaries of trainers, where there is something to hold them against. A damaged one reports nothing."""
+    declared = {path.parent for p in declaration.populations for _, path in declared_source(root, p).files}
+    named = {metric.file for metric in declaration.metrics}
+    found = []
+    for folder in folders(root):
+        names = sorted(entry.name for entry in _listed(folder) if SUMMARY_FILE.fullmatch(entry.name))
+        if not names or not (folder in declared or recognised_sources(root, folder)):
+            continue
+        for name in names:
+            shown_name = shown((folder / name).relative_to(root).as_posix())
+            if shown_name in named or not inside(root, folder / name):
+                continue
+            try:
+                file = read_metrics(folder / name, shown_name)
+            except BadMetrics:
+                continue
+            wanted = [figure for figure in file.figures if _is_plain(figure, shown_name, declaration)]
+            found.append((folder / name, replace(file, figures=wanted, lists=[])))
+    return found
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _is_plain(figure: Reported, file: str, declaration: Declaration) -> bool:
+    """A summary's figure of a test, by a name that is known; durations and the training's losses are none."""
+    if _declared_for(figure, file, declaration.metrics) is not None or is_count(figure.path):
+        return True
+    said = meaning(figure.path)
+    return said.metric is not None and said.split != "train" and not said.over_time
+
+
 def _sources(root: Path, declaration: Declaration, where: Iterable[Path]) -> dict[str, Source]:
     sources = {source.name: source for source in (declared_source(root, p) for p in declaration.populations)}
     taken = {path for source in sources.values() for _, path in source.files}
@@ -110,8 +156,12 @@ def _folder(name: str) -> str:
     return "" if parent == "." else parent
 
 
-def _claims_of_file(file: MetricsFile, declared: Sequence[DeclaredMetric], found: Claims) -> None:
-    splits = {meaning(figure.path).split for figure in file.figures} - {None, "train"}
+def _claims_of_file(
+    file: MetricsFile, declared: Sequence[DeclaredMetric], found: Claims, beside: Sequence[MetricsFile]
+) -> None:
+    """`beside`: files that speak of other splits of the same predictions' folder."""
+    spoken = (figure for one in (file, *beside) for figure in one.figures)
+    splits = {meaning(figure.path).split for figure in spoken} - {None, "train"}
     skipped: list[str] = []
     for figure in file.figures:
         metric = _declared_for(figure, file.name, declared)

@@ -67,6 +67,27 @@ def balanced_accuracy(confusion: Any) -> float:
     return mean(top[bottom > 0] / bottom[bottom > 0])
 
 
+def specificity(confusion: Any, positive: int) -> float:
+    """Share of the other classes' targets that were not taken for the positive class."""
+    others = np.delete(confusion, positive, axis=0)
+    return _ratio(float(np.delete(others, positive, axis=1).sum()), float(others.sum()))
+
+
+def matthews(confusion: Any) -> float:
+    """Correlation of targets and predictions over any number of classes; 0 where one of them never varies."""
+    total, hits = float(confusion.sum()), float(np.trace(confusion))
+    predicted, actual = confusion.sum(axis=0).astype(np.float64), confusion.sum(axis=1).astype(np.float64)
+    spread = math.sqrt(float(total**2 - predicted @ predicted) * float(total**2 - actual @ actual))
+    return _ratio(hits * total - float(predicted @ actual), spread)
+
+
+def kappa(confusion: Any) -> float:
+    """Cohen's kappa, unweighted; NaN where chance alone would agree always."""
+    total = float(confusion.sum())
+    chance = float(confusion.sum(axis=0).astype(np.float64) @ confusion.sum(axis=1)) / total**2
+    return (float(np.trace(confusion)) / total - chance) / (1 - chance) if chance < 1 else math.nan
+
+
 def _ratio(top: float, bottom: float) -> float:
     return top / bottom if bottom else 0.0
 

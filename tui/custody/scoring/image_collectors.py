@@ -137,6 +137,7 @@ class Masks(Collector):
         self.ignore = params.ignore
         self._counts: Any = np.zeros((1, 1), dtype=np.int64)
         self.each: list[float] = []
+        self.each_dice: list[float] = []
 
     def add(self, batch: Batch) -> None:
         true, guess = (ragged(batch[column]) for column in self.columns)
@@ -157,6 +158,7 @@ class Masks(Collector):
         size = int(max(true.max(), guess.max())) + 1
         counts = np.bincount(true * size + guess, minlength=size * size).reshape(size, size)
         self.each.append(averaged(counts, "iou", "macro"))
+        self.each_dice.append(averaged(counts, "f1", "macro"))
         self._counts = _sum_of(self._counts, counts)
 
     @staticmethod

@@ -12,18 +12,29 @@ DIRECTIONS: dict[str, Direction] = {
     "accuracy": "up", "top-k": "up", "balanced-accuracy": "up", "error-rate": "down", "f1": "up",
     "precision": "up", "recall": "up", "auroc": "up", "average-precision": "up", "map": "up", "map-50": "up",
     "map-75": "up", "map-50-95": "up", "iou": "up", "miou": "up", "psnr": "up", "ssim": "up",
-    "perplexity": "down", "nll": "down", "mae": "down", "mse": "down", "rmse": "down",
+    "perplexity": "down", "nll": "down", "mae": "down", "mse": "down", "rmse": "down", "mape": "down",
+    "r2": "up", "pearson": "up", "mcc": "up", "kappa": "up", "specificity": "up", "dice": "up",
 }  # fmt: skip
 """Every metric that can be recomputed, and which way is better."""
 
 KNOWN_DIRECTIONS: dict[str, Direction] = {
     "loss": "down", "lpips": "down", "fid": "down", "nmse": "down", "wer": "down", "cer": "down",
-    "dice": "up", "bleu": "up", "rouge": "up", "rougel": "up", "r2": "up", "em": "up",
-    "exactmatch": "up", "mcc": "up",
+    "bleu": "up", "rouge": "up", "rougel": "up", "em": "up", "exactmatch": "up", "spearman": "up",
 }  # fmt: skip
 """Directions of names that have no formula here."""
 
-FRACTIONS = frozenset(DIRECTIONS) - {"psnr", "perplexity", "nll", "mae", "mse", "rmse"}
+FRACTIONS = frozenset(DIRECTIONS) - {
+    "psnr",
+    "perplexity",
+    "nll",
+    "mae",
+    "mse",
+    "rmse",
+    "mcc",
+    "r2",
+    "pearson",
+    "kappa",
+}
 """Metrics between 0 and 1, which people also write in percent."""
 
 _SPELLINGS = {
@@ -48,6 +59,13 @@ _SPELLINGS = {
     "mae": "mae meanabsoluteerror",
     "mse": "mse meansquarederror",
     "rmse": "rmse rootmeansquarederror",
+    "mape": "mape meanabsolutepercentageerror",
+    "r2": "r2 r2score rsquared",
+    "pearson": "pearson pearsonr pearsoncorr pearsoncorrelation pcc plcc",
+    "mcc": "mcc matthews matthewscorrcoef matthewscorrelation matthewscorrelationcoefficient",
+    "kappa": "kappa cohenkappa cohenskappa",
+    "specificity": "specificity tnr truenegativerate",
+    "dice": "dice dicecoefficient dicescore dsc meandice mdice",
 }
 _METRIC_OF = {spelling: metric for metric, line in _SPELLINGS.items() for spelling in line.split()} | {
     re.sub(r"[^a-z0-9]", "", metric): metric for metric in DIRECTIONS
@@ -59,7 +77,7 @@ _TOP_K = re.compile(
 _AVERAGES = ("macro", "micro", "weighted", "binary")
 _SPLITS = {
     "test": "test", "val": "val", "valid": "val", "validation": "val", "eval": "val", "evaluation": "val",
-    "dev": "val", "train": "train", "training": "train",
+    "dev": "val", "predict": "test", "train": "train", "training": "train",
 }  # fmt: skip
 _OVER_TIME = {"best", "max", "min", "last", "final", "ema"}
 _WRAPPERS = {"value", "score", "mean", "overall", "average", "avg", "result"}
@@ -71,7 +89,9 @@ _BOOKKEEPING = {
     "step", "steps", "epoch", "epochs", "iteration", "iterations", "iter", "seed", "lr", "learningrate",
     "version", "timestamp", "date", "runtime", "second", "seconds", "time", "duration", "elapsed", "ms",
     "flops", "params", "parameters", "throughput", "latency", "fps", "batchsize", "worldsize", "rank",
-    "threshold", "numclasses", "support",
+    "threshold", "numclasses", "support", "mb", "mib", "gb", "gib", "bytes", "memory", "mem", "vram", "watts",
+    "watt", "power", "energy", "kwh", "joules", "celsius", "temperature", "utilization", "tflops", "gflops",
+    "macs", "mfu", "cost", "usd", "hours", "minutes", "qps", "hz",
 }  # fmt: skip
 
 

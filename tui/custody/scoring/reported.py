@@ -13,6 +13,14 @@ from tui.custody.predictions.files import shown
 from tui.custody.predictions.foreign import Unreadable, parse_json
 
 METRICS_FILE = "metrics.json"
+SUMMARY_FILE = re.compile(
+    r"(?:(?:eval|all|test|predict|val|valid|validation)[_-]?)?results\.json|"
+    r"(?:eval|test|val|valid|validation|final)[_-]?(?:metrics|scores?)\.json|"
+    r"metrics[_-](?:eval|test|val|valid|validation|final)\.json|(?:scores?|evaluation)\.json",
+    re.IGNORECASE,
+)
+"""What trainers call a file of figures of all kinds, such as the ``eval_results.json`` of Transformers. It is
+read where predictions lie beside it, and only what they can give is taken from it."""
 FILE_BYTES = 4 << 20
 FIGURES = 10_000
 DEPTH = 16

@@ -1,4 +1,4 @@
-"""The second implementation: torchmetrics (and pycocotools for boxes) over the same rows.
+"""The second implementation: torchmetrics (and pycocotools for boxes, `second_boxes`) over the same rows.
 
 Runs in a child process, which alone pays for torch. It shares how files are read and classes are matched with
 the reference, and nothing of the formulas.
@@ -6,8 +6,6 @@ the reference, and nothing of the formulas.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,10 +16,10 @@ import torch
 import torchmetrics.functional as tm
 import torchmetrics.functional.classification as tmc
 import torchmetrics.functional.image as tmi
-from torchmetrics.classification import MulticlassJaccardIndex
+from torchmetrics.classification import MulticlassF1Score, MulticlassJaccardIndex
 from torchmetrics.functional.text import perplexity
 
-from tui.custody.predictions.cells import Labels, id_text, label, numbers, ragged
+from tui.custody.predictions.cells import Labels, numbers, ragged
 from tui.custody.predictions.foreign import Unreadable
 from tui.custody.predictions.tables import Batch
 from tui.custody.scoring.asks import Ask
@@ -29,6 +27,7 @@ from tui.custody.scoring.claims import collect_claims
 from tui.custody.scoring.collecting import ScoreReader
 from tui.custody.scoring.figures import Undecided
 from tui.custody.scoring.recompute import Opened, open_source
+from tui.custody.scoring.second_boxes import overlap_precision
 from tui.model.metrics import Declaration
 
 VOID = 255
@@ -249,14 +248,14 @@ def _ssim(*, inside: bool) -> Callable[[Any, Any, Ask], Any]:
     return answer
 
 
-def _masks(average: str) -> Callable[[Opened, Ask], Any]:
+def _masks(kind: type[Any], average: str) -> Callable[[Opened, Ask], Any]:
+    """Overlap over all pixels: the measure of class 1, or its mean over the classes that occur."""
+
     def answer(opened: Opened, ask: Ask) -> Any:
         target, prediction = opened.scheme.column("target"), opened.scheme.column("prediction")
         void = VOID if average == "void" else ask.ignore
         count = max(ask.classes or 2, 2)
-        metric = MulticlassJaccardIndex(
-            count, average=None if average == "binary" else "macro", ignore_index=void
-        )
+        metric = kind(count, average=None if average == "binary" else "macro", ignore_index=void)
         for batch in opened.batches((target, prediction)):
             for t, g in zip(ragged(batch[target]), ragged(batch[prediction]), strict=True):
                 metric.update(
@@ -264,6 +263,18 @@ def _masks(average: str) -> Callable[[Opened, Ask], Any]:
                 )
         found = metric.compute()
         return found[1] if average == "binary" else found
+
+    return answer
+
+
+def _label_wise(binary: bool, one: Callable[..., Any]) -> Callable[[Opened, Ask], Any]:
+    def answer(opened: Opened, ask: Ask) -> Any:
+        predicted, actual, count, names = _kept(opened, ask)
+        if not binary:
+            return one(predicted, actual, count)
+        positive = opened.scheme.positive or ("1" if "1" in names else "true")
+        code = names.index(positive) if positive in names else -1
+        return one((predicted == code).int(), (actual == code).int())
 
     return answer
 
@@ -292,71 +303,6 @@ def _token_nll(opened: Opened, ask: Ask) -> Any:
     return total / count
 
 
-def _boxes(low: float, high: float) -> Callable[[Opened, Ask], Any]:
-    def answer(opened: Opened, ask: Ask) -> Any:
-        from pycocotools.coco import COCO
-        from pycocotools.cocoeval import COCOeval
-
-        truth, found = _coco(opened)
-        reference = COCO()
-        reference.dataset = truth
-        with contextlib.redirect_stdout(io.StringIO()):
-            reference.createIndex()
-            evaluation = COCOeval(reference, reference.loadRes(found) if found else COCO(), "bbox")
-            evaluation.params.iouThrs = np.linspace(low, high, round((high - low) / 0.05) + 1)
-            evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
-            evaluation.params.maxDets = [100]
-            evaluation.evaluate()
-            evaluation.accumulate()
-        precision = evaluation.eval["precision"]
-        return float(precision[precision > -1].mean())
-
-    return answer
-
-
-def _coco(opened: Opened) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The boxes in COCO's own structure, images numbered in the order of their ids."""
-    scheme, book = opened.scheme, Labels()
-    rows: list[tuple[str, Any, Any, Any, Any, Any]] = []
-    boxes, scores, true = (scheme.column(role) for role in ("pred_boxes", "pred_scores", "target_boxes"))
-    labels, true_labels = (scheme.roles.boxes.get(role) for role in ("pred_labels", "target_labels"))
-    columns = [c for c in (boxes, scores, true, labels, true_labels, scheme.roles.id) if c is not None]
-    for batch in opened.batches(columns):
-        lists = [ragged(batch[column]) for column in (boxes, scores, true)]
-        for row, (b, s, t) in enumerate(zip(*lists, strict=True)):
-            name = (
-                f"{len(rows):012d}"
-                if scheme.roles.id is None
-                else (id_text(batch[scheme.roles.id][row]) or "")
-            )
-            mine = [0] * len(s) if labels is None else [book.code(label(v) or "") for v in batch[labels][row]]
-            theirs = (
-                [0] * len(t)
-                if true_labels is None
-                else [book.code(label(v) or "") for v in batch[true_labels][row]]
-            )
-            rows.append((name, b.reshape(-1, 4), s, mine, t.reshape(-1, 4), theirs))
-    rows.sort(key=lambda row: row[0])
-    truth: list[dict[str, Any]] = []
-    found: list[dict[str, Any]] = []
-    for image, (_, b, s, mine, t, theirs) in enumerate(rows, start=1):
-        for box, code in zip(t.tolist(), theirs, strict=True):
-            corner = _cornered(box)
-            place = {"id": len(truth) + 1, "image_id": image, "category_id": code + 1, "bbox": list(corner)}
-            truth.append({**place, "area": corner[2] * corner[3], "iscrowd": 0})
-        for box, score, code in zip(b.tolist(), s.tolist(), mine, strict=True):
-            found.append(
-                {"image_id": image, "category_id": code + 1, "bbox": list(_cornered(box)), "score": score}
-            )
-    categories = [{"id": code + 1} for code in range(max(len(book.names), 1))]
-    images = [{"id": image + 1} for image in range(len(rows))]
-    return {"images": images, "annotations": truth, "categories": categories, "info": {}}, found
-
-
-def _cornered(box: list[float]) -> tuple[float, float, float, float]:
-    return box[0], box[1], box[2] - box[0], box[3] - box[1]
-
-
 def _error_rate(opened: Opened, ask: Ask) -> Any:
     return 1 - float(_accuracy(opened, ask))
 
@@ -373,6 +319,14 @@ _ANSWERS: dict[str, Callable[[Opened, Ask], Any]] = {
     "auroc:macro": _curve(tmc.binary_auroc, tmc.binary_auroc),
     "ap:binary": _curve(tmc.binary_average_precision, None),
     "ap:macro": _curve(tmc.binary_average_precision, tmc.binary_average_precision),
+    "mcc": _label_wise(False, tmc.multiclass_matthews_corrcoef),
+    "kappa": _label_wise(False, tmc.multiclass_cohen_kappa),
+    "specificity": _label_wise(True, tmc.binary_specificity),
+    "dice:binary": _masks(MulticlassF1Score, "binary"),
+    "dice:macro": _masks(MulticlassF1Score, "macro"),
+    "r2": lambda opened, ask: tm.r2_score(*_pairs(opened)),
+    "pearson": lambda opened, ask: tm.pearson_corrcoef(*_pairs(opened)),
+    "mape": lambda opened, ask: tm.mean_absolute_percentage_error(*_pairs(opened)),
     "mae": lambda opened, ask: tm.mean_absolute_error(*_pairs(opened)),
     "mse": lambda opened, ask: tm.mean_squared_error(*_pairs(opened)),
     "rmse": lambda opened, ask: tm.mean_squared_error(*_pairs(opened), squared=False),
@@ -380,12 +334,12 @@ _ANSWERS: dict[str, Callable[[Opened, Ask], Any]] = {
     "psnr:pooled": _images(_psnr, pooled=True),
     "ssim:inside": _images(_ssim(inside=True)),
     "ssim:mirrored": _images(_ssim(inside=False)),
-    "iou:binary": _masks("binary"),
-    "iou:macro": _masks("macro"),
-    "iou:void": _masks("void"),
+    "iou:binary": _masks(MulticlassJaccardIndex, "binary"),
+    "iou:macro": _masks(MulticlassJaccardIndex, "macro"),
+    "iou:void": _masks(MulticlassJaccardIndex, "void"),
     "perplexity": _perplexity,
     "token-nll": _token_nll,
-    "map:50": _boxes(0.5, 0.5),
-    "map:75": _boxes(0.75, 0.75),
-    "map:50-95": _boxes(0.5, 0.95),
+    "map:50": overlap_precision(0.5, 0.5),
+    "map:75": overlap_precision(0.75, 0.75),
+    "map:50-95": overlap_precision(0.5, 0.95),
 }  # fmt: skip
