@@ -19,9 +19,10 @@ from tui.fleet.store import Store
 from tui.model.instance import Instance
 from tui.model.teardown import StepId, StepView, TeardownView
 from tui.workers.box import BoxTransport
+from tui.workers.desk import Ending
 from tui.workers.local_box import LocalBox
 from tui.workers.patience import Patience
-from tui.workers.teardowns import TeardownCommand, Teardowns
+from tui.workers.teardowns import Teardowns
 
 QUICK = Patience(pauses=(0.05, 0.05), in_box_s=0.0, pace=Pace(rounds=2, every_s=0.01, looks=4, call_s=5.0))
 OLD_S = 3600.0
@@ -67,7 +68,7 @@ class Rig:
         assert found is not None
         return found
 
-    async def do(self, command: TeardownCommand) -> TeardownView:
+    async def do(self, command: Ending) -> TeardownView:
         """A command, and the view once nothing runs any more."""
         await self.teardowns.handle(command)
         return await self.rest()

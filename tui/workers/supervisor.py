@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tui.box import wake
 from tui.box.backoff import Backoff
@@ -16,50 +15,23 @@ from tui.fleet.paths import Paths
 from tui.fleet.store import Store
 from tui.model.command import (
     AdoptRun,
-    AnswerSetup,
-    BackLaunch,
-    BackSetup,
     CancelSearch,
-    CheckAgain,
-    ChooseBox,
-    ChooseDestination,
-    ChooseJob,
-    ChooseReader,
     CloseForward,
     Command,
-    DecideLeftovers,
     Diagnose,
     ForgetBox,
     ForgetRun,
-    GivePhrase,
     GiveSecret,
-    GiveWord,
-    GoOnOver,
-    HaltTeardown,
-    LeaveLaunch,
-    LeaveMatrix,
-    LeaveSetup,
-    LeaveTeardown,
     LoadOlder,
-    LookAtMatrix,
     OpenForward,
-    OpenLaunch,
     ProbeNow,
-    ReadHandbook,
-    ReclaimStorage,
     ReconnectNow,
-    RedoStep,
     ReloadFleet,
     SearchLog,
-    SkipSetup,
-    StartLaunch,
-    StartSetup,
-    StartTeardown,
     SurveyStorage,
     TakeLook,
     TrustHostKey,
     ViewAt,
-    WatchMatrix,
 )
 from tui.model.event import FleetChanged, Notice
 from tui.model.failure import Failure
@@ -67,13 +39,11 @@ from tui.model.instance import Instance
 from tui.model.run import RunSpec
 from tui.model.text import SafeText, safe
 from tui.workers.box import BoxWorker, Dial, Pace
+from tui.workers.desk import Desk, NewSetup
 from tui.workers.lock import WatchLock
 from tui.workers.run import RunWorker
 from tui.workers.secrets import StoreAsker
 from tui.workers.triage import Triager
-
-if TYPE_CHECKING:
-    from tui.workers.teardowns import Teardowns
 
 FILE_S = 2.0
 """How often the fleet file is looked at: another rgt, or an editor, may have changed it."""
@@ -94,17 +64,6 @@ class Fleet(Protocol):
 
     def remove_box(self, name: str) -> tuple[str, ...]: ...
 
-
-class Handler(Protocol):
-    """Something that takes commands until it is closed."""
-
-    async def handle(self, command: Command) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-NewSetup = Callable[[Callable[[], Awaitable[None]]], Handler]
-"""Makes the guided setup; it is given what makes the workers match a changed fleet file."""
 
 Accept = Callable[[str, str], None]
 """Records the host key (name of the box, fingerprint) that the operator accepts. Raises Failure."""
@@ -152,16 +111,14 @@ class Supervisor:
         self._pace = pace
         self._new_backoff = new_backoff
         self._accounts = accounts
-        self._new_setup = new_setup
-        self._setup: Handler | None = None  # made when it is opened
-        self._run_views: Handler | None = None  # the same
-        self._reclaims: Handler | None = None
         self._boxes: dict[str, _Boxed] = {}
         self._specs: tuple[RunSpec, ...] = ()
         self._known = FleetChanged((), ())
         self._told: frozenset[SafeText] = frozenset()
-        self._teardowns: Teardowns | None = None  # loaded when one is opened, or was left open
         self._triage = Triager(store, self._transport, paths.gotchas)
+        self._desk = Desk(
+            store, dial, paths, transport=self._transport, reload=self.reload, new_setup=new_setup
+        )
 
     async def run(self) -> None:
         """Watch the fleet until cancelled, then close every link within a bounded time."""
@@ -174,7 +131,7 @@ class Supervisor:
                 group.create_task(wake.watch(self._woke_up))
                 if self._accounts is not None:
                     group.create_task(self._keep_alive(self._accounts, "", "the accounts"))
-                group.create_task(self._open_ends())
+                group.create_task(self._desk.read_open_ends())
                 group.create_task(self._keep_alive(self._triage.run, "", "triage"))
         finally:
             await self._stop_all()
@@ -314,39 +271,10 @@ class Supervisor:
                     await worker.handle(command)
             case Diagnose() | TakeLook() | SurveyStorage():
                 await self._triage.handle(command)
-            case ReclaimStorage():
-                await (await self._reclaiming()).handle(command)
-            case (
-                StartTeardown()
-                | LeaveTeardown()
-                | HaltTeardown()
-                | DecideLeftovers()
-                | ChooseDestination()
-                | ChooseReader()
-                | GoOnOver()
-                | RedoStep()
-                | GivePhrase()
-                | GiveWord()
-            ):
-                await (await self._ends()).handle(command)
-            case StartSetup() | AnswerSetup() | SkipSetup() | BackSetup() | LeaveSetup():
-                await (await self._guide()).handle(command)
-            case (
-                OpenLaunch()
-                | ChooseJob()
-                | ChooseBox()
-                | CheckAgain()
-                | StartLaunch()
-                | BackLaunch()
-                | LeaveLaunch()
-                | WatchMatrix()
-                | LookAtMatrix()
-                | LeaveMatrix()
-                | ReadHandbook()
-            ):
-                await (await self._launched()).handle(command)
-            case _:
+            case ProbeNow() | ReconnectNow() | TrustHostKey() | OpenForward() | CloseForward():
                 await self._to_box(command)
+            case _:
+                await self._desk.handle(command)
 
     async def _to_box(
         self, command: ProbeNow | ReconnectNow | TrustHostKey | OpenForward | CloseForward
@@ -384,57 +312,8 @@ class Supervisor:
             await _end(task)
         await _end(boxed.task)
 
-    async def _open_ends(self) -> None:
-        """Say from the start what was begun and nobody saw end: it may still bill."""
-        if not any((self._paths.state / "teardown").glob("*.jsonl")):
-            return
-        try:
-            await (await self._ends()).read_open_ends()
-        except Failure as failure:
-            await self._store.put(Notice(failure.line, "danger"))
-
-    async def _ends(self) -> Teardowns:
-        """The teardowns. What they import costs 150 ms and 13 MB, so it is loaded late and in a thread."""
-        if self._teardowns is None:
-            module = await asyncio.to_thread(importlib.import_module, "tui.workers.teardowns")
-            self._teardowns = module.Teardowns(self._store, self._dial, self._paths)
-        return self._teardowns
-
-    async def _guide(self) -> Handler:
-        """The guided setup; loaded late and in a thread, as the teardowns are."""
-        if self._setup is None:
-            if self._new_setup is None:
-                raise Failure("There is no guided setup here.")
-            self._setup = await asyncio.to_thread(self._new_setup, self.reload)
-        return self._setup
-
-    async def _launched(self) -> Handler:
-        """Launch, matrix and handbook; loaded late and in a thread, too."""
-        if self._run_views is None:
-            module = await asyncio.to_thread(importlib.import_module, "tui.workers.run_views")
-            found: Handler = module.RunViews(
-                self._store, self._dial, self._paths, self._transport, self.reload
-            )
-            self._run_views = found
-        return self._run_views
-
-    async def _reclaiming(self) -> Handler:
-        """What removes files on boxes; loaded late and in a thread, too."""
-        if self._reclaims is None:
-            module = await asyncio.to_thread(importlib.import_module, "tui.workers.reclaim")
-            found: Handler = module.Reclaims(self._store, self._dial, self._paths)
-            self._reclaims = found
-        return self._reclaims
-
     async def _stop_all(self) -> None:
-        if self._reclaims is not None:
-            await self._reclaims.close()
-        if self._run_views is not None:
-            await self._run_views.close()
-        if self._setup is not None:
-            await self._setup.close()
-        if self._teardowns is not None:
-            await self._teardowns.close()
+        await self._desk.close()
         tasks = [t for b in self._boxes.values() for t in (b.task, *(task for _, task in b.runs.values()))]
         for task in tasks:
             task.cancel()

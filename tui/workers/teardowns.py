@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeAlias
 
 from tui.custody.leftovers import Decision
 from tui.fleet import settings
@@ -27,22 +26,10 @@ from tui.model.event import OpenEndsRead, TeardownChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.workers.box import Dial
+from tui.workers.desk import Ending
 from tui.workers.open_ends import destroyed, open_ends
 from tui.workers.patience import Patience
 from tui.workers.teardown import Teardown
-
-TeardownCommand: TypeAlias = (
-    StartTeardown
-    | LeaveTeardown
-    | HaltTeardown
-    | DecideLeftovers
-    | ChooseDestination
-    | ChooseReader
-    | GoOnOver
-    | RedoStep
-    | GivePhrase
-    | GiveWord
-)
 
 
 class Teardowns:
@@ -65,7 +52,7 @@ class Teardowns:
         self._clock, self._patience = clock, patience
         self._open: dict[str, Teardown] = {}
 
-    async def handle(self, command: TeardownCommand) -> None:
+    async def handle(self, command: Ending) -> None:
         """Do what the operator asks. Raises Failure."""
         if isinstance(command, StartTeardown):
             await self._start(command)
