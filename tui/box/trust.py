@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from tui.durable import write_whole
 from tui.model.failure import Failure
 
 FIRST_USE = "first use"
@@ -198,21 +196,4 @@ def _unreadable(name: str, path: Path, why: str) -> Failure:
 
 def _write(path: Path, content: dict[str, object]) -> None:
     """Replace a file as a whole: after a crash it is the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # A name of its own: a box's worker and a verb may meet the same box in one moment.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=".part")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w") as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1))

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 
 from tui.custody.identity import identity
 from tui.custody.moments import moment
-from tui.custody.records import sync_folder
+from tui.durable import sync_folder
 from tui.fleet.paths import Paths
 from tui.model.custody import Moment, Outcome, Verb, Victim, canonical
 from tui.model.failure import Exit, Failure

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tui.custody.records import sync_folder
 from tui.custody.statement import CAP_BYTES, Read, Receipt, read, write
+from tui.durable import sync_folder
 from tui.model.custody import Sha256, canonical
 from tui.model.failure import Exit, Failure
 

@@ -6,15 +6,13 @@ the SHA-256 of the file's bytes and can be checked with `sha256sum` alone.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tui.durable import sync_folder, write_whole, written_beside
 from tui.fleet.entry_rules import NAME
 from tui.fleet.paths import Paths
 from tui.model.custody import Record, Sha256
@@ -48,7 +46,7 @@ class Records:
             if numbered and numbered[-1][1].read_bytes() == raw:
                 return numbered[-1][1]
             number = numbered[-1][0] + 1 if numbered else 1
-            with _written(self.folder, raw) as temporary:
+            with written_beside(self.folder / kind, raw) as temporary:
                 while True:
                     path = self.folder / f"{kind}-{number:06d}.json"
                     try:
@@ -123,21 +121,9 @@ def kind_of(cls: type[Record]) -> str:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole, durably, in place of what was there. Raises Failure."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _written(path.parent, data) as temporary:
-            temporary.replace(path)
-        sync_folder(path.parent)
+        write_whole(path, data)
     except OSError as error:
         raise not_stored(error, path.parent) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def not_stored(error: OSError, folder: Path) -> Failure:
@@ -149,22 +135,6 @@ def not_stored(error: OSError, folder: Path) -> Failure:
         exit=Exit.UNKNOWN,
         code="not-stored",
     )
-
-
-@contextlib.contextmanager
-def _written(folder: Path, data: bytes) -> Iterator[Path]:
-    """A durable temporary file with `data`, gone afterwards unless it was moved."""
-    fd, name = tempfile.mkstemp(prefix=".new-", dir=folder)
-    temporary = Path(name)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
 
 
 def _damaged(path: Path, what: str) -> Failure:

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tui.box.transfer.disk import sync_folder
 from tui.box.transfer.tarstream import Begin, End, TarReader, TarRefused
 from tui.custody.bag import raw_name, tar_end, tar_header
+from tui.durable import sync_folder
 from tui.model.custody import HashedFile, Sha256
 
 _READ = 1 << 20

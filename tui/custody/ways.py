@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tui.box.transfer.disk import disk_failure, sync_folder
+from tui.box.transfer.disk import disk_failure
 from tui.box.transfer.line import Dial, Patience
 from tui.box.transfer.lots import lots
 from tui.box.transfer.meter import Meter, OnProgress, Progress
@@ -27,6 +27,7 @@ from tui.custody.stores.box import BoxStore
 from tui.custody.stores.path import PathStore
 from tui.custody.stores.rclone import RcloneStore
 from tui.custody.tar_copy import read_tar, write_tar
+from tui.durable import sync_folder
 from tui.model.custody import Gap, HashedFile, KeyAdmission, Refusal
 from tui.model.text import safe
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tui.durable import write_whole
 from tui.fleet import entry_rules, toml_edit
 from tui.fleet.problems import parse_toml, problem, read_user_file
 from tui.fleet.settings import check_instance, check_run
@@ -349,26 +349,10 @@ def _stamp(target: Path) -> tuple[int, int, int] | None:
 
 def _swap_in(target: Path, text: str) -> None:
     """Write `text` beside the file, flush it to the disk and rename it over the file."""
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 600
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        temporary = None
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_whole(target, text)
     except OSError as error:
         raise _unwritable(target, error) from None
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def _unwritable(target: Path, error: OSError) -> Failure:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tui.durable import write_whole
 from tui.fleet.paths import Paths
-from tui.fleet.whole_file import write_whole
 from tui.model.text import SafeText, safe
 
 _CAP = 64 << 10

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tui.durable import write_new, write_whole
 from tui.fleet.entry_rules import is_secret_key
 from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
@@ -69,12 +69,7 @@ def _private(key: str) -> bool:
 def mark(where: Paths, sent: Sent) -> None:
     """Write it down, before it is sent. Raises Failure: it could not be, or another one is open."""
     try:
-        where.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(_file(where, sent.platform), flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(sent.model_dump_json())
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(_file(where, sent.platform), sent.model_dump_json())
     except FileExistsError:
         raise Failure(
             "Another request to this platform is open, perhaps of another rgt.",
@@ -112,11 +107,8 @@ def drop(where: Paths, platform: str) -> None:
 
 def keep_terms(where: Paths, platform: str, instance_id: str, terms: Terms) -> None:
     """Remember how a machine was rented: a convenience, so where it can't be written nobody is stopped."""
-    target = _terms_file(where, platform, instance_id)
     with contextlib.suppress(OSError):
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(terms.model_dump_json())
+        write_whole(_terms_file(where, platform, instance_id), terms.model_dump_json())
 
 
 def terms_of(where: Paths, platform: str, instance_id: str | None) -> Terms | None:

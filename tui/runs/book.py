@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tui.durable import sync_folder, write_new, write_whole, written_beside
 from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
 from tui.model.job import Job
@@ -69,18 +69,8 @@ class Book:
         Raises:
             Failure: it cannot be stored, or the run of this name is another one, or elsewhere.
         """
-        target = self._file(page.run)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".page-")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(page.model_dump_json(indent=1))
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.link(name, target)
-            finally:
-                Path(name).unlink()
+            write_new(self._file(page.run), page.model_dump_json(indent=1))
         except FileExistsError:
             self._as_kept(page, gone=gone)
         except OSError as error:
@@ -128,13 +118,10 @@ class Book:
             number = 1
             while (kept := before / f"{target.stem}--{number}.json").exists():
                 number += 1
-            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".page-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(page.model_dump_json(indent=1))
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(target, kept)
-            Path(name).replace(target)
+            with written_beside(target, page.model_dump_json(indent=1)) as temporary:
+                os.link(target, kept)
+                temporary.replace(target)
+            sync_folder(self.folder)
         except OSError as error:
             raise Failure(
                 f"The page of {safe(page.run, 100)} could not be stored ({error.strerror}).",
@@ -152,15 +139,8 @@ class Book:
 
     def set_rented(self, run: str, box: str) -> None:
         """Write down for whom a box was rented, so that none is rented twice. Raises Failure."""
-        target = self._rented_file(run)
         try:
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".rented-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(box)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
+            write_whole(self._rented_file(run), box)
         except OSError as error:
             raise Failure(
                 f"That {box} was rented for {safe(run, 100)} could not be stored ({error.strerror}).",

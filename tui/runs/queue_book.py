@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tui.durable import write_new
 from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
@@ -60,16 +59,7 @@ class QueueBook:
             _same(before, page)
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".queue-")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(page.model_dump_json(indent=1))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(name, self._file(page.queue))
-            finally:
-                Path(name).unlink()
+            write_new(self._file(page.queue), page.model_dump_json(indent=1))
         except FileExistsError:  # begun by another rgt at this moment
             _same(self.find(page.queue) or page, page)
         except OSError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -13,6 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tui.box.transport import Transport
+from tui.durable import write_whole
 from tui.fleet.paths import Paths
 from tui.fleet.profiles import Profile
 from tui.model.failure import Failure
@@ -162,13 +161,7 @@ def save(where: Paths, state: State) -> None:
     """Keep a setup, whole. Raises Failure."""
     kept = Kept(box=state.box, done={str(name): did for name, did in state.done.items()})
     try:
-        where.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=where.state, prefix=".setup-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(kept.model_dump_json(indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(_file(where))
+        write_whole(_file(where), kept.model_dump_json(indent=1))
     except OSError as error:
         raise Failure(
             f"The setup could not be kept ({error.strerror}).",

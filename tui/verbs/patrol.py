@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.fleet.whole_file import write_whole
+from tui.durable import write_whole
 from tui.model.failure import Exit, Failure
 
 if TYPE_CHECKING:

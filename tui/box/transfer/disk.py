@@ -101,15 +101,6 @@ def _no_inodes(path: Path) -> bool:
     return bool(said.f_files) and said.f_favail == 0
 
 
-def sync_folder(folder: Path | str) -> None:
-    """Make the names in `folder` durable. Raises OSError."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def sync_files(files: Sequence[str], folder: str) -> None:
     """Make the content of many small files durable. Raises OSError.
 

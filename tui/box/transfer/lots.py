@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tui.box.transfer.disk import sync_files, sync_folder
+from tui.box.transfer.disk import sync_files
 from tui.box.transfer.tarstream import Begin, End, TarReader, TarRefused
 from tui.box.transfer.wanted import Wanted
+from tui.durable import sync_folder
 
 LOT_FILES = 5000
 LOT_BYTES = 64 << 20

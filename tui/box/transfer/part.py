@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from tui.box.transfer.disk import sync_folder
+from tui.durable import sync_folder
 
 CHUNK = 64 << 20
 _READ = 1 << 20

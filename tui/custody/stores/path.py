@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tui.box.local import LocalTransport
-from tui.box.transfer.disk import disk_failure, need_room, sync_folder
+from tui.box.transfer.disk import disk_failure, need_room
 from tui.box.transfer.part import HashDiffers, PartFile
 from tui.custody.stores.base import Listed, Moved, in_thread, wrong_names
 from tui.custody.stores.cold import drop
 from tui.custody.stores.devices import device_of
+from tui.durable import sync_folder
 from tui.model.custody import HashedFile, Place, Sha256
 from tui.model.failure import Failure
 
