@@ -23,6 +23,8 @@ from tui.runs.truth import Truth, look
 from tui.triage.progress import ProgressReader
 
 ANSWER_S = 60.0
+LEAST_S = 15.0
+"""What is waited for a sign at least, however long the code was under way."""
 PENDING_S = 10.0
 """How long a job may wait before that is the answer: an idle node takes it in a round of the scheduler."""
 PATIENCE_S = 5.0
@@ -101,7 +103,7 @@ async def launch(
         Failure: the box or an older run of this name refused; nothing was started.
     """
     ends = clock() + answer_s
-    watch = _Watch(what, dial, ends, clock, told)
+    watch = _Watch(what, dial, ends, min(LEAST_S, answer_s), clock, told)
     before = await watch.again(lambda box: _ready(box, what))
     if before.state in ("running", "finished", "pending"):
         told(safe(f"It is {before.state} already; nothing was started."))
@@ -156,10 +158,12 @@ class _Watch:
         what: Launch,
         dial: Dial,
         ends: float,
+        least_s: float,
         clock: Callable[[], float],
         told: Callable[[SafeText], None],
     ) -> None:
         self.told = told
+        self._least_s = least_s
         self._what = what
         self._dial = dial
         self._ends = ends
@@ -190,6 +194,7 @@ class _Watch:
     async def first_sign(self, started: Started | None) -> Answer:
         """Look once a second until something can be said."""
         began = self._clock()
+        ends = max(self._ends, began + self._least_s)
         truth = Truth("unknown", safe("Nothing was seen yet."))
         while True:
             try:
@@ -199,14 +204,14 @@ class _Watch:
                 self.lost()
                 progress, last = None, ()
             kind = _kind(truth, progress, self._clock() - began, self._after)
-            if kind is not None or self._clock() >= self._ends:
+            if kind is not None or self._clock() >= ends:
                 why = truth.why if kind in (None, "dead", "unknown", "pending") else _WHY[kind]
                 if kind == "first-step" and progress is not None:
                     why = first_step(progress)
                 if kind == "dead" and started is not None and truth.attempt <= self._after:
                     why = _not_begun(truth)
                 return Answer(kind or _late(truth), why, truth, progress, last, started)
-            await asyncio.sleep(min(1.0, max(0.0, self._ends - self._clock())))
+            await asyncio.sleep(min(1.0, max(0.0, ends - self._clock())))
 
     async def skip_old(self, attempt: int) -> None:
         """What an earlier attempt wrote is no sign of this one. Raises LinkLost, TimeoutError."""

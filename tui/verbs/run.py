@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tui.workers.launch_once import Looked
 
 _SMOKE_S = 600.0
+_AFTER_S = 3.0
+"""What the receipt and a look at the checkpoints take behind an answer that was waited for to the last."""
 
 
 def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -136,10 +139,12 @@ async def _push(args: argparse.Namespace) -> int:
 
 async def _launch(args: argparse.Namespace) -> int:
     from tui.runs.errand import secrets_of
+    from tui.runs.launch import ANSWER_S, LEAST_S
     from tui.verbs.line import line_to
     from tui.workers.launch_once import begin, look_around, look_first, plan_lines
     from tui.workers.lock import starting
 
+    began = time.monotonic()
     task, where = _worked_out(args)
     secrets = secrets_of(task.job)
     alone = contextlib.nullcontext() if args.dry_run else starting(where, task.run_id)
@@ -153,8 +158,9 @@ async def _launch(args: argparse.Namespace) -> int:
             if args.dry_run or looked.stopped:
                 return _only_told(args, looked)
             answer = await begin(
-                line, looked, Path(args.file), where, secrets, lambda text: _say(args, [text])
-            )
+                line, looked, Path(args.file), where, secrets, lambda text: _say(args, [text]),
+                answer_s=max(LEAST_S, ANSWER_S - _AFTER_S - (time.monotonic() - began)),
+            )  # fmt: skip
     return _tell(args, looked.task, answer)
 
 

@@ -30,7 +30,7 @@ from tui.runs.cluster import home_of, schedulable
 from tui.runs.detach import give_secrets
 from tui.runs.errand import Errand, errand
 from tui.runs.inputs import here, mirrored, sums
-from tui.runs.launch import Answer, Dial, launch
+from tui.runs.launch import ANSWER_S, Answer, Dial, launch
 from tui.runs.outlives import outlives
 from tui.runs.plan_files import PLAN, filled
 from tui.runs.preflight import BoxFacts, Check, ask_box, ask_torch, checks, in_order
@@ -181,6 +181,7 @@ async def begin(
     secrets: Mapping[str, str],
     told: Told,
     more: Callable[[Transport], Awaitable[None]] | None = None,
+    answer_s: float = ANSWER_S,
 ) -> Answer:
     """Write the run's page, start it, leave a receipt of what came of it, and have it watched.
 
@@ -188,6 +189,7 @@ async def begin(
         file: the job file, for the page.
         secrets: values by name; they go by stdin.
         more: brings what the run needs besides, before it is started; may be asked again.
+        answer_s: seconds until it answers with what is known by then.
 
     Raises:
         Failure: nothing was started, or nobody knows; it says which.
@@ -207,7 +209,7 @@ async def begin(
         if more is not None:
             await more(box)
 
-    answer = await launch(line, what, bring=brought, told=told)
+    answer = await launch(line, what, bring=brought, told=told, answer_s=answer_s)
     _receipt(where, task, answer, plan)
     watch(where, _spec(task, answer))
     await _after_a_restart(line, task, answer, told)
