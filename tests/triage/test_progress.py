@@ -47,6 +47,8 @@ def read(text: str) -> Progress | None:
         ("Epoch: 4\tStep: 2100\tLastLoss: 0.031\tAvgLoss: 0.044\tLr: 0.001", "step", 2100, None, 0.031, None),
         ("step=2100 loss=3.1e+02 lr=3.00e-04", "step", 2100, None, 310, None),
         ("step 8800 loss 1.02", "step", 8800, None, 1.02, None),
+        ("step 8800 loss 1.02\nslurmstepd: error: *** STEP 1809579.0 ON n1 CANCELLED AT 2021",
+         "step", 8800, None, 1.02, None),
         ("[2024-05-01 10:00:00] step 1,200/50,000 | loss 2.5 | eta 3h 12m", "step", 1200, 50000, 2.5, 11520),
         ("[INFO] epoch 3 loss=0.412 (banana dataset, finance split)", "epoch", 3, None, 0.412, None),
         # columns under a heading: fastai, Hugging Face in a notebook, a file of figures

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\b"
-_COUNT = r"\d[\d,]*"
+_COUNT = r"\d[\d,]*+"
 _CLOCK = (
     r"(?:(?:\d+ days?, *)?(?:\d+:)?\d+:\d\d(?!\d)"
     r"|\d+(?:\.\d+)? ?(?:[dhms]|min|sec|hours?|minutes?|seconds?)\b)"

@@ -55,6 +55,7 @@ _NOT_HANDLED = re.compile(
     r"(?i)giving up|gave up|no more retries|retries exhausted|max(?:imum)? retries (?:reached|hit)"
     r"|\babort|retry (?:failed"
     r"|limit)"
+    r"|as a temporary fix, you can|to use the CPU as a fallback"  # what one might do, not what is done
     r"|after \d+ (?:retries|attempts)|not retrying|cannot retry|retry=False"
 )
 _RESTART = re.compile(

@@ -122,7 +122,7 @@ def incidents(
     known: Known,
 ) -> tuple[Incident, ...]:
     """The classes that were found, first cause first; what follows from the first is named beside it only."""
-    ordered = sorted(found, key=_key)
+    ordered = _behind_its_cause(sorted(found, key=_key))
     by_class: dict[str, list[Finding]] = {}
     named = {(one.view, one.at) for one in found if one.cls != _GENERAL and one.at is not None}
     for finding in ordered:
@@ -145,9 +145,22 @@ def incidents(
     return tuple(made[:_MOST])
 
 
+def _behind_its_cause(ordered: list[Finding]) -> list[Finding]:
+    """What was stopped on purpose dies of signals: the stop goes before the deaths that came of it."""
+    first = ordered[0] if ordered else None
+    if first is None or first.tier > 1 or first.view < 0:
+        return ordered
+    stops = [
+        one for one in ordered
+        if one.view == first.view and one.tier >= first.tier and one.cls == "cancelled_by_user"
+        and one.order < first.order
+    ]  # fmt: skip
+    return stops[:1] + [one for one in ordered if one is not stops[0]] if stops else ordered
+
+
 def _follows(finding: Finding, first: Finding) -> bool:
     """Whether a finding may be a consequence of the first one: later in the same text, or telling less."""
-    if first.severity != "fatal":
+    if first.severity != "fatal" and first.cls != "cancelled_by_user":
         return False
     if finding.view == first.view and finding.view >= 0:
         return True

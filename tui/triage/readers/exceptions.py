@@ -40,6 +40,7 @@ _PEER_GONE = re.compile(
 )
 _IGNORED = re.compile(
     r"Exception ignored in|Exception ignored on|^During handling of the above|error ignored"
+    r"|--- Logging error ---"  # of a message that could not be formatted; the program goes on
 )
 _BOX = re.compile(r"^[│|] (?P<file>(?:/|[A-Za-z]:|\.{0,2}/)?[^\s:│]+\.py):(?P<line>\d+) in ")
 _ELSEWHERE_TOO = re.compile(
