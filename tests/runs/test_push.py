@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -129,3 +130,12 @@ def test_a_file_that_changes_while_it_is_sent_is_noticed(code: Path) -> None:
     (code / "train.py").write_text("print(3)\n")
     with pytest.raises(Failure, match="changed while"):
         content(code, next(one for one in tree.files if one.path == "train.py"))
+
+
+def test_configuration_and_data_have_an_identity_of_their_own(code: Path) -> None:
+    (code / "c.yaml").write_text("lr: 0.1\n")
+    tree = read_tree(code)
+    assert tree.identity("c.yaml", "code.config") == hashlib.sha256(b"lr: 0.1\n").hexdigest()
+    assert tree.identity(None, "data") is None
+    with pytest.raises(Failure, match="data names data"):
+        tree.identity("data.sha256", "data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import shutil
 import sys
@@ -30,6 +31,8 @@ project = "p"
 run = ["{sys.executable}", "train.py"]
 finish = "metrics.json"
 checkpoints = "ckpt/*.pt"
+data = "data.sha256"
+code = {{ config = "job.toml" }}
 """
 
 TRAIN = """\
@@ -55,6 +58,7 @@ def launched(tmp_path: Path, capsys: pytest.CaptureFixture[str], weights: bytes,
     code.mkdir()
     (code / "train.py").write_text(train)
     (code / "weights.bin").write_bytes(weights)
+    (code / "data.sha256").write_text(f"{'0' * 64}  train.bin\n")
     (code / "job.toml").write_text(JOB)
     main(["launch", str(code / "job.toml"), "--on", "box-1", "--json"])
     run = Path(json.loads(capsys.readouterr().out)["folder"])
@@ -75,6 +79,8 @@ def test_a_finished_run_is_sealed_once(
     identities = json.loads((export / "run.json").read_text())
     assert identities["run"] == run.name
     assert identities["end"]["reason"] == "finished"
+    assert identities["config"] == f"sha256:{hashlib.sha256(JOB.encode()).hexdigest()}"
+    assert identities["data"].startswith("sha256:")
     (run / "metrics.json").write_text('{"loss": 0.1}')
     assert main(["close", run.name, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "sealed-before"

@@ -169,7 +169,8 @@ class Code(Frozen):
     Attributes:
         path: folder on this computer, relative to the job file.
         exclude: patterns as in ``.gitignore``; what git ignores is left out anyway.
-        config: the file, below `path`, whose hash is the identity of the configuration.
+        config: the file, below `path`, whose hash is the identity of the configuration; it stands in the
+            run's receipt and in its export.
     """
 
     path: str = "."
@@ -239,6 +240,8 @@ class Job(Frozen):
         run: the argument vector of a job of one stage; or `stages` in order.
         finish: the artifact, below the run's folder, that proves the whole job done.
         log, checkpoints: below the run's folder; a glob for `checkpoints`.
+        data: the manifest of the data, below the code's folder, such as a list of ``sha256sum``; its hash is
+            the identity of the data.
         env: environment; its values are recorded and shown, so no secret belongs here.
         secrets: names of this computer's environment variables that the job gets, by stdin, never shown.
         platforms: candidates in order of preference.

@@ -31,6 +31,7 @@ class Page(BaseModel):
         file: the job file on this computer at that time.
         plan, code: digests of what was laid down and of the code.
         commit, dirty: git's id, and the digest of the changes to it.
+        config, data: digests of the configuration and of the data's manifest, where the job names them.
         cell: matrix values.
     """
 
@@ -48,6 +49,8 @@ class Page(BaseModel):
     code: str
     commit: str | None
     dirty: str | None
+    config: str | None = None
+    data: str | None = None
     python: str
     at: str
     cell: dict[str, str] = {}

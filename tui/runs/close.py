@@ -162,6 +162,8 @@ def identities(page: Page, truth: Truth) -> dict[str, object]:
         "code": f"sha256:{page.code}",
         "commit": page.commit,
         "changes": f"sha256:{page.dirty}" if page.dirty else None,
+        "config": f"sha256:{page.config}" if page.config else None,
+        "data": f"sha256:{page.data}" if page.data else None,
         "cell": page.cell,
         "seed": page.job.seeds.seed,
         "box": page.box,

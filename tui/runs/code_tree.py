@@ -61,6 +61,22 @@ class CodeTree:
     def bytes(self) -> int:
         return sum(one.bytes for one in self.files)
 
+    def identity(self, path: str | None, key: str) -> str | None:
+        """SHA-256 of one file as it travels; None where none is named.
+
+        Args:
+            key: of the job file, that names it.
+
+        Raises:
+            Failure: it is not among the code.
+        """
+        if path is None:
+            return None
+        found = next((one.sha256 for one in self.files if one.path == path), None)
+        if found is None:
+            raise _cannot(f"{key} names {safe(path, 200)}, which is not among the code that travels.")
+        return found
+
 
 def read_tree(root: Path, exclude: Sequence[str] = ()) -> CodeTree:
     """Read a folder of code.

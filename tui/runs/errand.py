@@ -64,6 +64,16 @@ class Errand:
         return f"{self.folder}/cache/code"
 
     @property
+    def config(self) -> str | None:
+        """Digest of the configuration. Raises Failure: it does not travel."""
+        return self.tree.identity(self.job.code.config, "code.config")
+
+    @property
+    def data(self) -> str | None:
+        """Digest of the data's manifest. Raises Failure: it does not travel."""
+        return self.tree.identity(self.job.data, "data")
+
+    @property
     def python(self) -> str:
         """The interpreter the job means: its own first word where that is one, else the profile's."""
         first = self.job.chain()[-1].run[0]
@@ -153,6 +163,8 @@ class Errand:
             code=self.tree.digest,
             commit=self.tree.commit,
             dirty=self.tree.dirty,
+            config=self.config,
+            data=self.data,
             python=self.python,
             at=at,
             cell=dict(self.cell),
@@ -212,7 +224,9 @@ def errand(
     base = (folder or values.get("DATA_DIR") or _HOME).rstrip("/")
     shared = tuple(t for t in facts.tiers if t.scope not in ("instance", "machine")) if facts else ()
     hook = hook_file(facts.detach.boot_hook) if facts else None
-    return Errand(job, tree, instance, run_id, f"{base}/{job.project}", values, cell or {}, shared, hook)
+    made = Errand(job, tree, instance, run_id, f"{base}/{job.project}", values, cell or {}, shared, hook)
+    _ = made.config, made.data  # what is named and does not travel is refused before anything is asked
+    return made
 
 
 def spec_of(page: Page, start: Mapping[str, str], job: str | None) -> RunSpec:

@@ -147,6 +147,12 @@ def plan_lines(task: Errand) -> Iterator[tuple[str, SafeText]]:
     changed = " with changes" if task.tree.dirty else ""
     yield "place", safe(task.run)
     yield "code", safe(f"{len(task.tree.files)} files, {amount(task.tree.bytes)}{commit}{changed}")
+    for title, named, digest in (
+        ("config", task.job.code.config, task.config),
+        ("data", task.job.data, task.data),
+    ):
+        if digest is not None:
+            yield title, safe(f"{named}, sha256 {digest[:12]}…")
     for stage in task.job.chain():
         words = " ".join(filled(word, task.job, task.where()) for word in stage.run)
         proof = f"done when {stage.artifact} is there" if stage.artifact else "done when it ends with 0"
@@ -265,6 +271,11 @@ def _receipt(where: Paths, task: Errand, answer: Answer, plan: str) -> None:
                 about(victim, victim.name),
                 Subject(name="plan", sha256=f"sha256:{plan}"),
                 Subject(name="code", sha256=f"sha256:{task.tree.digest}"),
+                *(
+                    Subject(name=name, sha256=f"sha256:{digest}")
+                    for name, digest in (("config", task.config), ("data", task.data))
+                    if digest is not None
+                ),
             ),
             victim=victim,
             run=task.run_id,
