@@ -6,12 +6,10 @@ Imports only what the first frame needs: names. The store, the views and `start`
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import shlex
 import signal
 import sys
-import threading
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,19 +27,22 @@ from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from tui.actions import BY_ID, Action, Level
-from tui.fleet.themes import PLAIN, ThemeSpec
+from tui.guard import Guard
+from tui.leaving import LEAVE_S, heed_signals
 from tui.lending import Lending
 from tui.model.failure import Exit, Failure
 from tui.model.text import LogText, SafeText, safe
 from tui.screens.first import FirstScreen
 from tui.screens.keys import keys_of, shown
-from tui.screens.theme_css import defaults, log_colours, theme_id, to_textual
+from tui.screens.theme_css import defaults
 from tui.sparing import sparing
 from tui.toasts import Toasts
+from tui.wardrobe import Wardrobe
 from tui.widgets.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from tui.fleet.store import Store
+    from tui.fleet.themes import ThemeSpec
     from tui.model.command import Command
     from tui.model.snapshot import FleetSnapshot
     from tui.screens.everywhere import Everywhere
@@ -49,12 +50,6 @@ if TYPE_CHECKING:
 
 AGES_S = 2.0
 """How often ages are judged again while nothing arrives; only words that change are painted."""
-LEAVE_S = 0.3
-"""What tasks get to end in when the operator leaves."""
-TELL_S = 2.0
-"""What saying why may take when it leaves for a fault or a signal."""
-LEAST = (40, 10)
-"""Columns and rows below which nothing useful can be drawn."""
 
 
 class Frame(Message, bubble=False):
@@ -106,8 +101,8 @@ class RgtApp(App[int]):
         state: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._themes = dict(themes or {PLAIN.name: PLAIN})
         super().__init__()
+        self._guard = Guard(self._report)
         self._lending = Lending(self, self._leave)
         self._toasts = Toasts(self, lambda: self._way_to("messages"))
         self._given_store = store
@@ -120,23 +115,18 @@ class RgtApp(App[int]):
         self.save_theme = save_theme
         self.period_s = 2.0
         self.typed: list[str] = []
-        self.faults: deque[str] = deque(maxlen=20)
         self.store: Store
         self._first_look = tuple(first_look)
         self._start = start
         self._state = state or Path.home()
         self._environ = os.environ if environ is None else environ
         self._everywhere: Everywhere | None = None
-        self._jobs: list[asyncio.Task[None]] = []
         self._touched: set[str] = set()
         self._frame_due = False
         self.animation_level = "none"
         self.set_class(glyphs.name == "ascii", "-ascii")
-        self._edition = 0
-        for spec in self._themes.values():
-            self.register_theme(to_textual(spec))
-        self.worn = ""
-        self.wear(theme if theme in self._themes else next(iter(self._themes)))
+        self._wardrobe = Wardrobe(self, themes)
+        self._wardrobe.open(theme)
 
     # -- what screens ask for -----------------------------------------------------------------------
 
@@ -151,32 +141,32 @@ class RgtApp(App[int]):
         return stored if stored.started or stored.boxes else self._names
 
     @property
+    def faults(self) -> deque[str]:
+        """The newest errors of ours, whole, for a bug report."""
+        return self._guard.faults
+
+    @property
     def theme_names(self) -> Sequence[str]:
-        return tuple(self._themes)
+        return self._wardrobe.names
+
+    @property
+    def worn(self) -> str:
+        """Name of the theme that is worn."""
+        return self._wardrobe.worn
 
     def wear(self, name: str) -> None:
         """Change the theme. Raises Failure for one that does not exist."""
-        if name not in self._themes:
-            raise Failure(f"There is no theme {name!r}.", do=f"Themes: {', '.join(self._themes)}.")
-        self.worn = name
-        if (colours := log_colours(self._themes[name])) is not None:
-            self.ansi_theme_dark = self.ansi_theme_light = colours
-        self.theme = theme_id(name, self._edition)
+        self._wardrobe.wear(name)
 
     def keep_theme(self, name: str) -> None:
         """Wear a theme, and write down that it is worn from now on. Raises Failure."""
         self.wear(name)
         if self.save_theme is not None:
-            self._spawn(asyncio.to_thread(self.save_theme, name), "theme")
+            self._guard.spawn(asyncio.to_thread(self.save_theme, name), "theme")
 
     def take_themes(self, themes: Mapping[str, ThemeSpec]) -> None:
         """Put edited theme files to use at once. One that can no longer be read stays as it was."""
-        if changed := {name: spec for name, spec in themes.items() if self._themes.get(name) != spec}:
-            self._themes |= changed
-            self._edition += 1  # Textual redraws for a theme of another name only
-            for spec in self._themes.values():
-                self.register_theme(to_textual(spec, self._edition))
-            self.wear(self.worn)
+        self._wardrobe.take(themes)
 
     def send(self, command: Command) -> bool:
         """Hand a command to the workers; says so when they are too far behind to take it."""
@@ -251,7 +241,8 @@ class RgtApp(App[int]):
         return {**super().get_theme_variable_defaults(), **defaults()}
 
     def on_mount(self) -> None:
-        self._catch_signals()
+        if not self.is_headless:
+            heed_signals(self._on_signal)
         self.call_after_refresh(self._begin)
 
     async def _begin(self) -> None:
@@ -272,23 +263,11 @@ class RgtApp(App[int]):
             await self.push_screen(fleet)
             fleet.apply(self.snapshot, frozenset())
         self._check_room(self.size)
-        self._spawn(self.store.pump(self._publish), "pump")
+        self._guard.spawn(self.store.pump(self._publish), "pump")
         if self._start is not None:
-            self._spawn(self._start(self), "start")
+            self._guard.spawn(self._start(self), "start")
         self.set_interval(AGES_S, self._request_frame)
         self._next_minute()
-
-    def _spawn(self, work: Awaitable[None], name: str) -> None:
-        self._jobs = [job for job in self._jobs if not job.done()]
-        self._jobs.append(asyncio.create_task(self._guarded(work, name), name=name))
-
-    async def _guarded(self, work: Awaitable[None], name: str) -> None:
-        try:
-            await work
-        except Failure as failure:
-            self._report(failure.line, "danger")
-        except Exception as error:  # noqa: BLE001 - a failed worker must not take the screen with it
-            self._fault(name, error)
 
     def _next_minute(self) -> None:
         self.set_timer(60.5 - self.clock() % 60, self._on_minute)
@@ -298,18 +277,7 @@ class RgtApp(App[int]):
         self._next_minute()
 
     async def on_unmount(self) -> None:
-        for job in self._jobs:
-            job.cancel()
-        if self._jobs:
-            await asyncio.wait(self._jobs, timeout=LEAVE_S)
-
-    def _catch_signals(self) -> None:
-        """SIGTERM, SIGHUP and SIGINT leave like a person does, with the terminal put back in order."""
-        if self.is_headless:
-            return
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number)
+        await self._guard.end(LEAVE_S)
 
     def _on_signal(self, number: int) -> None:
         if not self._lending.away:
@@ -356,7 +324,7 @@ class RgtApp(App[int]):
                     try:
                         apply(self.snapshot, touched)
                     except Exception as error:  # noqa: BLE001 - one bad picture must not end the watch
-                        self._fault("draw", error)
+                        self._guard.fault("draw", error)
                 if not isinstance(screen, ModalScreen):
                     break
 
@@ -368,15 +336,9 @@ class RgtApp(App[int]):
             self._check_room(event.size)
 
     def _check_room(self, size: Size) -> None:
-        """Cover a pane in which nothing useful can be drawn, uncover one that has grown."""
-        from tui.screens.too_small import TooSmallScreen
+        from tui.screens.too_small import check_room
 
-        small = size.width < LEAST[0] or size.height < LEAST[1]
-        shown_now = isinstance(self.screen, TooSmallScreen)
-        if small and not shown_now:
-            self.push_screen(TooSmallScreen(LEAST))
-        elif shown_now and not small:
-            self.pop_screen()
+        check_room(self, size)
 
     # -- actions ------------------------------------------------------------------------------------
 
@@ -397,7 +359,7 @@ class RgtApp(App[int]):
         elif (handler := self._handler(action)) is None:
             self.say(f"{action.label.removeprefix(': ')}: nothing to do that with here.", "attention")
         else:
-            await self._guard(action, lambda: handler(text) if text is not None else handler())
+            await self._guard.act(action.id, lambda: handler(text) if text is not None else handler())
 
     def _handler(self, action: Action) -> Callable[..., Any] | None:
         name = f"action_{action.id}"
@@ -405,22 +367,6 @@ class RgtApp(App[int]):
         places = [*near, self.screen, self, self._everywhere]
         found = next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
         return found if found is not None or not action.runs else partial(self._run_verb, action)
-
-    async def _guard(self, action: Action, call: Callable[[], Any]) -> None:
-        try:
-            result = call()
-            if inspect.isawaitable(result):
-                await result
-        except Failure as failure:
-            self._report(failure.line, "attention")
-        except Exception as error:  # noqa: BLE001 - see `perform`
-            self._fault(action.id, error)
-
-    def _fault(self, where: str, error: Exception) -> None:
-        """An error of ours: told in one line, kept whole for a bug report, survived."""
-        self.faults.append("".join(traceback.format_exception(error)))
-        what = f"{where} failed: {type(error).__name__}: {safe(str(error), 200)}. rgt runs on."
-        self._report(what, "danger")
 
     def _report(self, text: str, level: str) -> None:
         from tui.model.event import Notice
@@ -451,14 +397,13 @@ class RgtApp(App[int]):
         if self._everywhere is None or self.shell_argv is None:
             raise Failure("No shell can be opened here.", do="Use rgt ssh in another terminal.")
         box, _ = self._everywhere.here()
-        self._spawn(self._shell(box, self.shell_argv(box)), "shell")
+        self._guard.spawn(self._shell(box, self.shell_argv(box)), "shell")
 
     async def _shell(self, box: str, argv: list[str]) -> None:
-        from tui import terminal
-
-        code = await self._lent(argv, f"rgt: a shell on {box}; leave it to come back.")
-        if code is not None:
-            self.say(f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention")
+        said = await self._lending.shell(box, argv)
+        self._request_frame()
+        if said is not None:
+            self.say(*said)
 
     def _run_verb(self, action: Action, text: str = "") -> None:
         """Hand the terminal to a verb about what is selected; Enter comes back from what it said."""
@@ -468,39 +413,8 @@ class RgtApp(App[int]):
             self._everywhere.action_command(f"{action.id} ")
             return
         words = self._everywhere.verb_words(action, text)
-        self._spawn(self._verb(words), action.id)
+        self._guard.spawn(self._verb(words), action.id)
 
     async def _verb(self, words: list[str]) -> None:
-        await self._lent([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
-
-    async def _lent(self, argv: list[str], banner: str, *, stay: bool = False) -> int | None:
-        code = await self._lending.lend(argv, banner, stay=stay)
+        await self._lending.lend([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
         self._request_frame()
-        return code
-
-
-def run(app: RgtApp, *, mouse: bool = False) -> int:
-    """Run the app on this terminal and give the exit code.
-
-    Whatever still hangs `LEAVE_S` after the screen is gone is left behind: a dead box must not hold up the
-    operator's prompt, and a terminal that was closed must not leave a reader behind that spins on its end.
-    """
-    try:
-        with asyncio.Runner() as runner:
-            runner.run(app.run_async(mouse=mouse))
-            code = app.return_code or 0
-            sys.stdout.flush()
-            deadline = _leave_anyway(code, LEAVE_S)
-    except BaseException:
-        _leave_anyway(int(Exit.INTERRUPTED), TELL_S)
-        raise
-    deadline.cancel()
-    return code
-
-
-def _leave_anyway(code: int, seconds: float) -> threading.Timer:
-    """End the process in some seconds, whatever threads are left by then."""
-    deadline = threading.Timer(seconds, os._exit, (code,))
-    deadline.daemon = True
-    deadline.start()
-    return deadline

@@ -45,6 +45,13 @@ class Lending:
             return None
         return code
 
+    async def shell(self, box: str, argv: Sequence[str]) -> tuple[str, str] | None:
+        """A shell on a box; what there is to say of its end, and at what level. None: rgt itself must go."""
+        code = await self.lend(argv, f"rgt: a shell on {box}; leave it to come back.")
+        if code is None:
+            return None
+        return f"The shell on {box} {terminal.ended(code)}.", "info" if code == 0 else "attention"
+
     def end(self) -> None:
         """Ask the program that has the terminal to go, and go after it."""
         self._signalled = True

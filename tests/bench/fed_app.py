@@ -20,10 +20,11 @@ from tui import terminal
 terminal.prepare_colour("256", os.environ)  # before Textual is imported, as rgt itself does
 
 from tests.fixtures.fleet_fixture import disk, gpu, progress, telemetry, truth  # noqa: E402
-from tui.app import RgtApp, run  # noqa: E402
+from tui.app import RgtApp  # noqa: E402
 from tui.fleet import themes  # noqa: E402
 from tui.fleet.paths import shipped  # noqa: E402
 from tui.fleet.store import Store  # noqa: E402
+from tui.leaving import run  # noqa: E402
 from tui.model.event import FleetChanged, LinkChanged, ProgressRead, TelemetryTaken  # noqa: E402
 from tui.model.instance import Endpoint, Instance, Link, LinkState  # noqa: E402
 from tui.model.run import RunSpec  # noqa: E402

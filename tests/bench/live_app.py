@@ -21,10 +21,11 @@ from tui import terminal
 terminal.prepare_colour("256", os.environ)  # before Textual is imported, as rgt itself does
 
 from tests.bench.measure import median, percentile, rss_bytes  # noqa: E402
-from tui.app import RgtApp, run  # noqa: E402
+from tui.app import RgtApp  # noqa: E402
 from tui.fleet import themes  # noqa: E402
 from tui.fleet.paths import paths, shipped  # noqa: E402
 from tui.fleet.store import Store  # noqa: E402
+from tui.leaving import run  # noqa: E402
 from tui.model.instance import LinkState  # noqa: E402
 
 TICK_S = 0.01

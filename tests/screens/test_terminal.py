@@ -193,7 +193,8 @@ from dataclasses import replace
 from tui import terminal
 from tests.fixtures.fleet_fixture import NOW, fleet
 from tests.screens.app_harness import THEMES
-from tui.app import RgtApp, run
+from tui.app import RgtApp
+from tui.leaving import run
 from tui.fleet.store import Store
 from tui.model.event import FleetChanged, LinkChanged, TelemetryTaken
 

@@ -47,7 +47,8 @@ def open_screen(args: argparse.Namespace, *, setup: str | None = None) -> int:
     glyphs = terminal.choose_glyphs(wanted, width, os.environ)
     found = themes.load([shipped("themes"), where.themes])
 
-    from tui.app import RgtApp, run
+    from tui.app import RgtApp
+    from tui.leaving import run
     from tui.widgets.glyphs import ASCII, UNICODE
     from tui.widgets.moves import MOVES
 
