@@ -88,6 +88,14 @@ def test_what_a_windows_editor_saves_is_read() -> None:
     assert parse_job("\ufeff" + GOOD.replace("\n", "\r\n"), "job.toml") == parse_job(GOOD, "job.toml")
 
 
+def test_a_key_that_a_later_rgt_knows_makes_no_other_run_of_the_same_file() -> None:
+    words = parse_job(GOOD, "job.toml").words()
+    assert '"secrets":["WANDB_API_KEY"]' in words
+    assert "null" not in words
+    assert "matrix" not in words
+    assert parse_job(GOOD + "\n[matrix]\nlr = [1]\n", "job.toml").words() != words
+
+
 def test_a_value_is_not_repeated() -> None:
     with pytest.raises(Failure) as failed:
         parse_job(GOOD.replace('["WANDB_API_KEY"]', '["sk-live-123456"]'), "job.toml")

@@ -242,6 +242,8 @@ class Job(Frozen):
         log, checkpoints: below the run's folder; a glob for `checkpoints`.
         data: the manifest of the data, below the code's folder, such as a list of ``sha256sum``; its hash is
             the identity of the data.
+        resume: the identical command goes on where it stopped, though no `checkpoints` are named: a scheduler
+            may start it again by itself.
         env: environment; its values are recorded and shown, so no secret belongs here.
         secrets: names of this computer's environment variables that the job gets, by stdin, never shown.
         platforms: candidates in order of preference.
@@ -264,7 +266,7 @@ class Job(Frozen):
     secrets: tuple[EnvName, ...] = ()
     seeds: Seeds = Seeds()
     smoke: Argv | None = None
-    resume: Argv | None = None
+    resume: bool = False
     notify: Notify | None = None
     platforms: tuple[Slug, ...] = ()
     matrix: dict[Slug, Annotated[tuple[str | int | float | bool, ...], Field(min_length=1)]] = Field(
@@ -283,6 +285,11 @@ class Job(Frozen):
         if self.notify and self.notify.url_env not in self.secrets:
             raise ValueError("notify.url_env must be one of secrets")
         return self
+
+    def words(self) -> str:
+        """Everything that the file says, and nothing that it leaves open: a later rgt has more keys, and the
+        same file must make the same run."""
+        return self.model_dump_json(exclude_defaults=True)
 
     def chain(self) -> tuple[Stage, ...]:
         """The stages in order; the last one's artifact is `finish` where it names none itself."""

@@ -54,7 +54,7 @@ def cells(job: Job, code: str) -> tuple[Cell, ...]:
 
 
 def _cell(job: Job, code: str, values: Mapping[str, str]) -> Cell:
-    whole = hashlib.sha256(f"{job.model_dump_json()}\0{code}\0".encode())
+    whole = hashlib.sha256(f"{job.words()}\0{code}\0".encode())
     for name in sorted(values):
         whole.update(f"{name}\0{values[name]}\0".encode())
     words = "_".join(f"{name}={_PLAIN.sub('-', value)[:16]}" for name, value in values.items())

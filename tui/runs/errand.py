@@ -278,7 +278,7 @@ def _values(facts: Facts | None) -> dict[str, str]:
 
 def _run_id(job: Job, tree: CodeTree, cell: Mapping[str, str]) -> str:
     """The job's name and eight digits of everything that makes it the run that it is."""
-    whole = hashlib.sha256(job.model_dump_json().encode())
+    whole = hashlib.sha256(job.words().encode())
     whole.update(tree.digest.encode())
     for name in sorted(cell):
         whole.update(f"{name}={cell[name]}\n".encode())
