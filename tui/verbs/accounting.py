@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from tui.fleet import profiles, settings
 from tui.fleet.paths import Paths, shipped
 from tui.model.account import AccountSpec
 from tui.platforms.configured import configured
-from tui.platforms.credentials import Missing
-from tui.platforms.vendors import Account, account, finder
 from tui.workers.accounts import FleetSources, Plan
+
+if TYPE_CHECKING:
+    from tui.platforms.credentials import Missing
+    from tui.platforms.vendors import Account
 
 
 def sources(where: Paths, *, call_s: float | None = None) -> FleetSources:
@@ -24,6 +27,8 @@ def account_of(where: Paths, platform: str, name: str | None = None) -> Account 
     Args:
         name: of an entry of the fleet file, where it has several of this platform.
     """
+    from tui.platforms.vendors import account, finder  # the HTTP client, which most looks never need
+
     named = [one for one in settings.load(where.fleet_file).accounts if one.platform == platform]
     chosen = next((one for one in named if one.name == name), next(iter(named), None))
     return account(chosen or AccountSpec(platform, platform, found=True), finder())
