@@ -14,6 +14,10 @@ from tui.triage.progress_line import Found, read_own
 NEWEST = 200
 """Lines of a batch that are looked at; a log that writes more between two looks is ahead of any reader."""
 
+_CLOSED = re.compile(r"(?i)wandb: |\bsynced \d+ w&b file")  # a tracker closes its run however that ended
+_DIED = re.compile(
+    r"Traceback \(most recent call last\)|^\W*(?:\w+\.)*[A-Z]\w+(?:Error|Exception|Interrupt)\b"
+)
 LOSSES = 120
 """Loss figures kept for the curve."""
 
@@ -31,6 +35,7 @@ class ProgressReader:
     def __init__(self, own: str | None = None) -> None:
         self._own = re.compile(own) if own else None
         self._lines = Lines()
+        self._died = False  # an error stands behind the newest training line
         self._epoch: int | None = None
         self._epochs: int | None = None
         self._step: int | None = None
@@ -62,11 +67,14 @@ class ProgressReader:
         found = self._lines.read(text)
         if self._own is not None and not found.finished:
             found = read_own(self._own, text)
+        if found.finished and self._died and _CLOSED.match(text):
+            return False
         if found.finished:
             self._finished, self._eta, self._line = True, None, text
             return True
         if found.steps is not None and found.step is None and self._step is None:
             self._steps = found.steps  # "Total optimization steps = 1,200", before the first of them
+        self._died = not found.training and (self._died or _DIED.search(text) is not None)
         if not found.training or (last and self._may_be_cut(found, text)):
             return False
         self._finished = False

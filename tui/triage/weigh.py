@@ -14,6 +14,7 @@ from tui.triage.exclude import excluded
 from tui.triage.finding import Finding
 from tui.triage.inputs import Known
 from tui.triage.readers.endings import root_cause
+from tui.triage.readers.exceptions import raised
 from tui.triage.view import View
 
 _FEW = 12
@@ -80,7 +81,7 @@ def _got_over(finding: Finding, found: Sequence[Finding], views: Sequence[View])
     view = views[finding.view]
     if view.kind not in ("log", "shell"):
         return None
-    after = view.strong_after(finding.at)
+    after = _after(finding, view)
     finished = view.finished_at is not None and view.finished_at > finding.at and not view.only_closed
     last = max(after[-1] if after else -1, view.finished_at or -1 if finished else -1)
     if after or finished:
@@ -98,6 +99,19 @@ def _got_over(finding: Finding, found: Sequence[Finding], views: Sequence[View])
     if view.handled(finding.at):
         return _GOES_ON
     return None
+
+
+def _after(finding: Finding, view: View) -> list[int]:
+    """Rows that show training at work after a finding.
+
+    A program that ends by an exception writes what it still held back behind the traceback: one figure that
+    is the last word of a log does not show that the loop runs.
+    """
+    after = view.strong_after(finding.at if finding.at is not None else -1)
+    last = next((at for at in range(len(view.rows) - 1, -1, -1) if view.rows[at].text.strip()), -1)
+    if after == [last] and any(one.at == finding.at and one.frames for one in raised(view)):
+        return []
+    return after
 
 
 def _again(finding: Finding, found: Sequence[Finding], view: View) -> bool:
