@@ -279,9 +279,10 @@ async def test_bytes_that_change_under_their_old_size_and_time_stop_the_verb(mad
 
 
 @pytest.mark.parametrize("harm", ["gone", "one file gone", "one more", "flipped", "written again"])
-async def test_what_befalls_the_copy_while_the_phrase_is_asked_for_stops_the_verb(
+async def test_disk_rot_and_loss_of_the_copy_while_the_phrase_is_asked_for_stop_the_verb(
     made: tuple[Path, Path], harm: str
 ) -> None:
+    """DISK-ROT, MOUNT-GONE: what was read back an hour ago is no copy any more."""
     async with running(*made) as rig:
         view = await proven(rig)
         (bag,) = (rig.home / "vault").iterdir()
