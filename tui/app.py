@@ -41,6 +41,7 @@ from tui.wardrobe import Wardrobe
 from tui.widgets.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
+    from tui.bell import Bell
     from tui.fleet.store import Store
     from tui.fleet.themes import ThemeSpec
     from tui.model.command import Command
@@ -72,6 +73,7 @@ class RgtApp(App[int]):
         add_box: how a pasted ssh command becomes a box; None where boxes can't be added.
         state: folder for what must be written, such as a copy that no clipboard took.
         environ: decides the way to the clipboard; the process's own by default.
+        bell: the terminal rings and notifies when a run ends or something wants the operator.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "screens/fleet.tcss"]
@@ -100,11 +102,14 @@ class RgtApp(App[int]):
         save_theme: Callable[[str], None] | None = None,
         state: Path | None = None,
         environ: Mapping[str, str] | None = None,
+        bell: bool = False,
     ) -> None:
         super().__init__()
         self._guard = Guard(self._report)
         self._lending = Lending(self, self._leave)
         self._toasts = Toasts(self, lambda: self._way_to("messages"))
+        self._bell: Bell | None = None
+        self._rings = bell
         self._given_store = store
         self.read_only = read_only
         self.glyphs = glyphs
@@ -306,7 +311,21 @@ class RgtApp(App[int]):
     def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
         self._touched |= runs
         self._toasts.tell(snapshot.notices)
+        if self._rings:
+            self._ring(snapshot)
         self._request_frame()
+
+    def _ring(self, snapshot: FleetSnapshot) -> None:
+        if self._bell is None:
+            from tui.bell import Bell  # the first frame does not wait for it
+
+            self._bell = Bell(self._to_terminal, self._environ, self.clock)
+        if not self._lending.away:  # whoever has the terminal is not disturbed; it is told afterwards
+            self._bell.hear(snapshot)
+
+    def _to_terminal(self, text: str) -> None:
+        if self._driver is not None:
+            self._driver.write(text)
 
     def _request_frame(self) -> None:
         if not self._frame_due and not self._lending.away:

@@ -30,6 +30,7 @@ class FirstLook:
     glyphs: str = "auto"
     read_only: bool = False
     mouse: bool = False
+    bell: bool = True
     instances: tuple[tuple[str, str], ...] = ()
     runs: tuple[tuple[str, str], ...] = ()
 
@@ -48,6 +49,7 @@ def names_only(path: Path) -> FirstLook:
         glyphs=glyphs if glyphs in ("auto", "unicode", "ascii") else default.glyphs,
         read_only=chosen.get("read_only", False) is not False,  # unreadable counts as wanted
         mouse=chosen.get("mouse") is True,
+        bell=chosen.get("bell") is not False,
         instances=tuple(
             (name, _word(entry.get("platform"), "ssh")) for name, entry in _entries(data, "instances")
         ),

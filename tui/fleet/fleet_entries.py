@@ -188,6 +188,7 @@ class SettingsEntry(Entry):
     period_s: Annotated[float, Field(ge=0.5, le=3600)] = _DEFAULT.period_s
     glyphs: Literal["auto", "unicode", "ascii"] = "auto"
     mouse: StrictBool = _DEFAULT.mouse
+    bell: StrictBool = _DEFAULT.bell
     ask_platforms: StrictBool = _DEFAULT.ask_platforms
 
 

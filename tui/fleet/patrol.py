@@ -13,10 +13,20 @@ from tui.fleet.attention import run_attention
 from tui.fleet.judge import box_word, time_left
 from tui.fleet.report import progress_words
 from tui.model.instance import LinkState
+from tui.model.run import RunState
 from tui.model.snapshot import BoxView, FleetSnapshot, RunView
 from tui.model.text import SafeText, safe
 
-ESCALATED = frozenset({"dead", "stalled", "attention", "danger", "refused", "identity", "needs-secret"})
+ESCALATED = frozenset(
+    one.value
+    for one in (
+        RunState.DEAD,
+        RunState.STALLED,
+        LinkState.REFUSED,
+        LinkState.IDENTITY,
+        LinkState.NEEDS_SECRET,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,44 @@ def changes(before: Mapping[str, str], now: tuple[Tick, ...]) -> Iterator[Tick]:
         was = before.get(tick.key)
         if (was is None and tick.escalated) or (was is not None and was != tick.word):
             yield tick
+
+
+_UNSETTLED = frozenset(
+    one.value
+    for one in (
+        RunState.UNKNOWN,
+        RunState.UNREACHABLE,
+        RunState.STARTING,
+        LinkState.IDLE,
+        LinkState.CONNECTING,
+        LinkState.LOST,
+    )
+)
+"""What is no news by itself: the next word that is settled tells what came of it."""
+
+
+class Calls:
+    """What somebody is called for while the fleet is watched: each material change once, and never what
+    stood so when the watch began."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, snapshot: FleetSnapshot, now: float) -> tuple[Tick, ...]:
+        """What ended, or wants somebody, and did not when it was last known."""
+        found = []
+        told = ticks(snapshot, now)
+        quiet = {f"box {box.name}" for box in snapshot.boxes if box.telemetry is not None}
+        for key in quiet - {tick.key for tick in told}:
+            self._known[key] = LinkState.LIVE.value
+        for tick in told:
+            if tick.word in _UNSETTLED:
+                continue
+            was, self._known[tick.key] = self._known.get(tick.key), tick.word
+            ended = tick.word == RunState.FINISHED.value
+            if was is not None and was != tick.word and (tick.escalated or ended):
+                found.append(tick)
+        return tuple(found)
 
 
 def words(now: tuple[Tick, ...]) -> dict[str, str]:

@@ -16,6 +16,7 @@ class Settings:
         period_s: seconds between two probes of the box that is looked at.
         glyphs: ``auto`` measures the terminal, ``unicode`` and ``ascii`` force a set.
         mouse: False leaves the mouse to the terminal, so that its own selection works.
+        bell: False: the terminal neither rings nor notifies when a run ends or wants somebody.
         ask_platforms: False: no provider is asked by itself what the account rents, and what it costs.
     """
 
@@ -24,5 +25,6 @@ class Settings:
     period_s: float = 2.0
     glyphs: str = "auto"
     mouse: bool = False
+    bell: bool = True
     ask_platforms: bool = True
     thresholds: Thresholds = Thresholds()

@@ -67,6 +67,7 @@ def open_screen(args: argparse.Namespace, *, setup: str | None = None) -> int:
         shell_argv=lambda box: _shell_argv(box, where),
         save_theme=lambda name: _save_theme(name, where),
         state=where.state,
+        bell=look.bell,
     )
     return run(app, mouse=look.mouse)
 
