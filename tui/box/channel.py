@@ -100,8 +100,8 @@ class RemoteProcess(asyncssh.SSHClientSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._start()
-        if self._paused and not self._ended and not self._all_came():
-            self.exit = None  # asyncssh dropped what it held back, and the end with it
+        if not self._ended and not self._all_came():
+            self.exit = None  # a status may come before the last bytes, which then come no more
         if not self.done.done():
             self.done.set_result(None)
         self._ended = True
