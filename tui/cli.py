@@ -87,6 +87,7 @@ VERBS: dict[str, Verb] = {
     "leash": Verb("leash", "let a box stop itself at a date, disks kept, where that is possible"),
     "gotchas": Verb("gotchas", "what is known about a trouble, by plain words, English or Chinese"),
     "profiles": Verb("profiles", "what is known of each platform: storage, billing, teardown"),
+    "complete": Verb("complete", "what makes bash, zsh or fish complete verbs and names"),
     "doctor": Verb("doctor", "check terminal, tmux, ssh, keys and clock; says what to change"),
 }
 
@@ -98,7 +99,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "pull": ("bring what it made to a durable place", "roster digest pull readback close gather"),
     "verify": ("prove what there is", "verify evidence receipts"),
     "down": ("end the bill", "leash hold unhold stop down"),
-    "know": ("look things up", "handbook gotchas profiles"),
+    "know": ("look things up", "handbook gotchas profiles complete"),
 }
 """The verbs in the order of their use, as ``rgt --help`` shows them: what a group is for, and its verbs."""
 
@@ -231,6 +232,7 @@ def _parser() -> argparse.ArgumentParser:
         "            4 incomplete or unknown · 130 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(verbs=tuple(VERBS))
     parser.add_argument("--version", action="version", version=f"rgt {__version__}")
     parser.add_argument("--read-only", action="store_true", help="remove every action that changes something")
     parser.add_argument("--theme", metavar="NAME", help="a theme of `themes/` or of your own")

@@ -61,7 +61,8 @@ class Surface:
     async def take(self, state: State, tools: Tools, answer: str, tell: Tell) -> Did:
         profile = profile_of(state, tools)
         clocks = len(profile.facts.clocks)
-        return Did(brief=f"{clocks} clocks run against you here", observed=tuple(surface(profile))[:12])
+        told = f"{clocks} clocks run" if clocks > 1 else "one clock runs" if clocks else "no clock runs"
+        return Did(brief=f"{told} against you here", observed=tuple(surface(profile))[:12])
 
 
 def surface(profile: Profile) -> Iterator[str]:
