@@ -69,6 +69,11 @@ def changed_key_store() -> Store:
     return _held(fleet_fixture.judged(tuple(boxes), fleet.runs))
 
 
+def empty_store() -> Store:
+    """The very first start."""
+    return _held(FleetSnapshot(started=True))
+
+
 def cards_store() -> Store:
     """The same fleet, with the processes on its cards: one card is free, one is held by nobody."""
     fleet = fleet_fixture.fleet()
@@ -275,6 +280,7 @@ PICTURES = (
         changed_key_store,
         (("goto", "parked-4090"), "C"),
     ),
+    Picture("no-box", "What to do where no box is known", (60, 15), empty_store),
     Picture("too-small", "A pane too small to draw in", (36, 8)),
     *(Picture(f"theme-{look}", f"The fleet in the theme {look}", (80, 24), theme=look) for look in LOOKS),
     Picture("ascii", "The fleet without colours, in ASCII", (80, 24), theme="mono", glyphs="ascii"),

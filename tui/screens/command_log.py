@@ -69,9 +69,8 @@ class CommandLogScreen(FilteredList):
             (fit(took, 7, right=True) + "  ", ""),
             (fit(_ended(r), 5) + " ", "attention" if bad else "dim"),
             (fit(r.why, _why_cells(width), ellipsis=dots), ""),
-            (f"  {r.what}", "dim"),
         )
-        return clip(line, width - 1 if width >= ROOMY else _BEFORE + _why_cells(width), dots)
+        return clip((*line, (f"  {r.what}", "dim")), width - 1, dots) if width >= ROOMY else line
 
     def below(self, width: int) -> Sequence[Line]:
         record = self._selected()

@@ -109,9 +109,10 @@ class FleetScreen(View):
         below = self.query_one("#sentence", Lines)
         below.styles.height = max(1, len(urgent))
         below.show(urgent)
-        if look is not None:
-            name = look.box.name + (f" {self.host.glyphs.dot} {look.run.name}" if look.run else "")
-            self.query_one("#middle", Rule).label(name)
+        name = "" if look is None else look.box.name
+        if look is not None and look.run is not None:
+            name += f" {self.host.glyphs.dot} {look.run.name}"
+        self.query_one("#middle", Rule).label([(name, "title")] if name else ())
         self.query_one("#top", Rule).label(*self._rule_text(roster))
         self.query_one(Footer).offer(self._verbs(look), self.verbs("help", "command"))
 
@@ -142,6 +143,8 @@ class FleetScreen(View):
             many = f"1 of {len(problems)}: " if len(problems) > 1 else ""
             title.append((f"  {glyphs.attention} {many}{problems[0]}", "attention"))
             title = list(clip(title, max(0, self.size.width - 5), glyphs.ellipsis))
+        if not total:
+            return title, []
         order = f"{roster.sort_by}{', reversed' if roster.turned else ''}"
         return title, [
             (self.key_of("filter"), "strong"),
@@ -210,19 +213,22 @@ class FleetScreen(View):
             told = [part for problem in snapshot.problems for part in wrap(problem, width)]
             head: Line = (("  Which boxes there are can't be told.", "strong"),)
             return [head, (), *(((f"  {part}", ""),) for part in told)]
-        lines: list[Line] = [(("  No box is known yet.", "strong"),), ()]
-        ways = [
+        keys = [
             (self.key_of("setup"), "guided setup, of a rented box or one you have"),
             (self.key_of("add"), "paste the ssh command that your console shows"),
-            ("rgt add 'ssh -p 34567 root@host'", "the same from a shell"),
-            ("rgt demo", "five boxes to look around in"),
         ]
-        for key, text in ways:
-            if key:
-                parts = wrap(text, max(20, self.size.width - 38))
-                lines.append(((f"  {key:34}", "strong"), (parts[0], "dim")))
-                lines += [((" " * 36, ""), (part, "dim")) for part in parts[1:]]
-        return lines
+        typed = [
+            ("rgt add 'ssh -p 34567 root@host'", "the same"),
+            ("rgt demo", "five boxes to try it on"),
+        ]
+        return [
+            (("  No box is known yet.", "strong"),),
+            (),
+            *(((f"  {key:3}", "strong"), (text, "")) for key, text in keys if key),
+            (),
+            (("  or in a shell", "dim"),),
+            *(((f"  {words:34}", "strong"), (text, "dim")) for words, text in typed),
+        ]
 
     @on(Roster.Moved)
     def _moved(self) -> None:

@@ -77,7 +77,8 @@ class ReclaimScreen(View):
             state = ("at work", "accent")
         self.query_one("#top", Rule).label(f"reclaim: {self.plan.box} {self.plan.mount}", [state])
         self._draw_phrase()
-        self.query_one(Footer).offer(self._verbs(), self.verbs("help"))
+        always = [] if self.query_one(PhraseLine).is_open else self.verbs("help")  # there it is a letter
+        self.query_one(Footer).offer(self._verbs(), always)
 
     def _draw_phrase(self) -> None:
         line = self.query_one(PhraseLine)

@@ -111,6 +111,7 @@ class RunScreen(LogActions):
         if self.run_name is None and (runs := snapshot.runs_on(self.box_name)):
             self.run_name = runs[0].name  # adopted while we looked
             self._open_log()
+            self._place()
         if self.run_name in log_runs:
             self.log_view.changed()
             if self._wanted_line is not None:
@@ -144,7 +145,8 @@ class RunScreen(LogActions):
             panel.apply(sight)
         self._label_log(sight)
         self.query_one(SearchList).apply(self.host.snapshot.searches, self.run_name)
-        self.query_one(Footer).offer(self._footer(sight), self.verbs("help", "command"))
+        always = [] if self.typed_line.open else self.verbs("help", "command")  # there they are letters
+        self.query_one(Footer).offer(self._footer(sight), always)
 
     def _label_log(self, sight: Sight) -> None:
         run = sight.run
@@ -255,7 +257,8 @@ class RunScreen(LogActions):
 
     def _place(self) -> None:
         """Which panes there is room for."""
-        low, zoomed = self.size.height < LOW, self._zoomed
+        low = self.size.height < LOW or self.run_name is None  # without a run there is nothing saved
+        zoomed = self._zoomed
         self.set_class(self.size.width >= BESIDE, "-beside")
         self.set_class(low, "-low")
         self.set_class(zoomed is not None, "-zoomed")

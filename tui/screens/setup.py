@@ -215,7 +215,8 @@ class SetupScreen(View):
             detail.fill(lines, anew=shown != self._detailed)
             self._detailed = shown
             self.query_one("#middle", Rule).label(*self._question(step, asked))
-        self.query_one(Footer).offer(self._verbs(view, step, asked), self.verbs("help"))
+        always = [] if self._typing else self.verbs("help")  # there it is a letter
+        self.query_one(Footer).offer(self._verbs(view, step, asked), always)
 
     def _question(self, step: SetupStep, asked: Asked | None) -> tuple[Sequence[Span], Sequence[Span]]:
         if asked is None:
@@ -240,9 +241,13 @@ class SetupScreen(View):
         options.styles.height = min(len(items), room)
         options.show_items(items)
 
+    @property
+    def _typing(self) -> bool:
+        return self.query_one(Entry).is_open or self.query_one(TypedLine).open
+
     def _verbs(self, view: SetupView, step: SetupStep | None, asked: Asked | None) -> list[Verb]:
         """What applies now, most wanted first."""
-        if self.query_one(Entry).is_open or self.query_one(TypedLine).open:
+        if self._typing:
             return [Verb("enter", "answer", 1), Verb("esc", "leave the line", 2)]
         wanted = []
         if view.over:

@@ -86,6 +86,8 @@ def sentence(look: Look, width: int, rows: int) -> list[Line]:
     run = _in_rows(_labelled("run", _run(look), width, look.glyphs.ellipsis), rows)
     if len(lines or run) < rows - BLANK:  # the detail, as far as it goes, and air above it
         lines = [*lines, *(line for group in _facts(look, width) for line in group)][: rows - BLANK]
+        if lines and lines[-1][0][0].strip() == "disks" and len(lines[-1]) <= len(("label", "mount")):
+            lines.pop()  # a mount without its figures, which would be below it
     lines = lines or run
     return [clip(line, width, look.glyphs.ellipsis) for line in lines]
 

@@ -40,11 +40,13 @@ def _head(made: Ladder, width: int, glyphs: Glyphs) -> Iterator[Line]:
     share = made.used / made.limit if made.used is not None and made.limit else None
     used, limit = amount(made.used, made), amount(made.limit, made)
     level = "danger" if share is not None and share > 0.95 else "attention" if share and share > 0.85 else ""
-    cells = max(8, min(40, width // 4))
+    pct = f" ({share * 100:.0f} %)" if share is not None else ""
+    said = f" {used.removesuffix(' files')} of {limit}{pct}"
+    cells = max(6, min(40, width - len(f" {made.resource} ") - len(said) - 1))
     figures: Line = (
         (f" {made.resource} ", "strong"),
         *bar_spans(share, cells, glyphs, tick=made.target_pct / 100, level=level),
-        (f" {used} of {limit}" + (f" ({share * 100:.0f} %)" if share is not None else ""), level),
+        (said, level),
     )
     yield clip(figures, width - 1, glyphs.ellipsis)
     where = f"{made.mount} is {made.fstype or 'a file system of unknown type'} on {made.source or 'n/a'}"

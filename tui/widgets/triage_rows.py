@@ -258,17 +258,26 @@ def _steps(incident: Incident, view: TriageView, width: int) -> Iterator[Entry]:
         yield _step(("storage", view.mount), "" if found else "do next", survey, view, width)
 
 
-def _step(key: tuple[object, ...], label: str, step: RemedyStep, view: TriageView, width: int) -> Entry:
+def _step(
+    key: tuple[object, ...],
+    label: str,
+    step: RemedyStep,
+    view: TriageView,
+    width: int,
+    *,
+    quiet: bool = False,
+) -> Entry:
+    """One thing to do; `quiet` in a list of looks, of which the first says for all that nothing changes."""
     tag = f"L{step.level} {(LEVELS if width >= WIDE else SHORT_LEVELS)[step.level]}"
-    if key[0] == "look" and not label:
-        tag = ""  # the first of them says it for all
+    if quiet and not label:
+        tag = ""
     if step.look and step.look in view.running:
         tag = "asked" if width < WIDE else "asked, waiting"
     elif step.look and (answer := _answer(view, step.look)) is not None:
         tag = _answered(answer, view) if width >= WIDE else age_word(answer.at, view.now, view.period_s)
     room = width - label_cells(width) - 4
     parts = wrap(step.text, max(10, room - cell_len(tag) - 2))
-    ink = "dim" if key[0] == "look" else ""
+    ink = "dim" if quiet else ""
     style = "danger" if step.level == 3 else "" if step.level == 2 else "dim"
     first: Line = ((fit(parts[0] if parts else "", room - cell_len(tag)), ink), (f"  {tag}", style))
     lines = [_labelled(label, first, view, width)]
@@ -337,12 +346,12 @@ def _looks(view: TriageView, width: int, used: Sequence[str]) -> Iterator[Entry]
         if look.id in used:
             continue
         step = RemedyStep(SafeText(look.title), 0, look=look.id)
-        yield _step(("look", look.id), label, step, view, width)
+        yield _step(("look", look.id), label, step, view, width, quiet=True)
         label = ""
     offered = "storage" in used or (view.incident is not None and view.incident.cls in STORAGE)
     if view.mount and not offered:
         step = RemedyStep(SafeText(f"find out what can be freed on {safe(view.mount)}"), 0, look="storage")
-        yield _step(("storage", view.mount), label, step, view, width)
+        yield _step(("storage", view.mount), label, step, view, width, quiet=True)
 
 
 def taken_words(view: TriageView) -> str:
