@@ -31,7 +31,7 @@ def test_what_fails_leaves_what_was_there_and_nothing_beside_it(
     def fails(*_args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*((os, "fsync") if broken == "fsync" else (Path, "replace")), fails)
+    monkeypatch.setattr(os if broken == "fsync" else Path, broken, fails)
     with pytest.raises(OSError, match="No space"):
         write_whole(file, "new")
     assert file.read_text() == "old"

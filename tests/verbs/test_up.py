@@ -99,7 +99,11 @@ def test_nothing_is_rented_where_nothing_fits_or_something_is_open(
     assert main(["up", "runpod", "--gpu", "GB200:1", *IMAGE]) == 1
     assert "None of 2 offers" in capsys.readouterr().err
     assert main(["up", "runpod", "--gpu", "≥≥", *IMAGE]) == 2
-    assert main(["up", "runpod"]) == 2  # RunPod wants an image
+    capsys.readouterr()
+    assert main(["up", "runpod", "--dry-run"]) == 2  # RunPod wants an image; what there is can be seen
+    told = capsys.readouterr().err
+    assert "rent     1 × L4" in told
+    assert "Give it with --set" in told
     assert main(["up"]) == 2
     assert main(["up", "nowhere"]) == 1
     mark(where, Sent(platform="runpod", name="x", at="today", run="other"))

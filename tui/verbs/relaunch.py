@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ async def _rented(args: argparse.Namespace, page: Page, where: Paths, old: Fate)
     _tell(old, copy.files if copy is not None else _files(args, page), task)
     stops = await _told_here(task, base)
     made = await renting.order(want, where)
-    for title, text in (*renting.plan_of(made), *after_it(task, base)):
+    for title, text in chain(renting.plan_of(made), after_it(task, base)):
         _say(f"  {title:<8} {text}")
     if args.dry_run or stops or not await asyncio.to_thread(renting.consents, made):
         _say("Nothing was rented, nothing was started.")

@@ -71,9 +71,26 @@ class Order:
 
     plane: Provider
     wish: Wish
-    request: CreateRequest
     others: tuple[Offer, ...]
     owner: str
+
+    @property
+    def request(self) -> CreateRequest:
+        """Exactly what would be sent. Raises Failure, which says how to give what is lacking."""
+        from tui.platforms.control import ControlError
+
+        try:
+            return self.plane.request(self.wish)
+        except ControlError:
+            raise
+        except Failure as lacking:
+            raise Failure(
+                lacking.what,
+                means="Nothing was rented.",
+                do=f"Give it with --set, such as --set image=… --set ssh_key=…. {lacking.do}",
+                exit=Exit.USAGE,
+                code=lacking.code,
+            ) from None
 
 
 def arguments(parser: argparse.ArgumentParser, only: str = "") -> None:
@@ -150,7 +167,7 @@ async def order(want: Want, where: Paths) -> Order:
     """Work out what to rent. Rents nothing.
 
     Raises:
-        Failure: the account can't be asked, nothing fits, or the request lacks something.
+        Failure: the account can't be asked, or nothing fits.
     """
     from tui.fleet import settings
     from tui.runs.offers import fitting, machine_name, offer_of, wish_for
@@ -180,11 +197,11 @@ async def order(want: Want, where: Paths) -> Order:
     wish = wish_for(want.resources, chosen, name, want.terms, want.region)
     others = tuple(one for one in fit if one.id != chosen.id)[:_OTHERS]
     owner = listing.account or "the platform names nobody"
-    return Order(plane, wish, _request(plane, wish), others, owner)
+    return Order(plane, wish, others, owner)
 
 
 def plan_of(made: Order) -> Iterator[tuple[str, str]]:
-    """What would be rented, as titles and sentences."""
+    """What would be rented, as titles and sentences. Raises Failure once the offers are told: see `Order`."""
     from tui.platforms.renting import price_words
 
     yield "rent", f"{_words(made.wish)} ({made.wish.offer.id}); {price_words(made.wish.price)} from then on"
@@ -192,8 +209,9 @@ def plan_of(made: Order) -> Iterator[tuple[str, str]]:
         other = replace(made.wish, offer=one, gpus=made.wish.gpus if one.multiplied else None)
         yield "or", f"--offer {shlex.quote(one.id)}: {_words(other)}, {price_words(other.price)}"
     yield "account", made.owner
-    yield "request", f"{made.request.method} {made.request.path}"
-    for line in json.dumps(made.request.body, indent=1, ensure_ascii=False, sort_keys=True).split("\n"):
+    request = made.request
+    yield "request", f"{request.method} {request.path}"
+    for line in json.dumps(request.body, indent=1, ensure_ascii=False, sort_keys=True).split("\n"):
         yield "", line
     yield "then", "wait until it runs, add it to the fleet, connect, and keep its host key"
 
@@ -238,24 +256,6 @@ async def reached(line: Line, say: Say) -> None:
             key = getattr(box, "host_key", None) or "none"
             say(f"  its host key is {key}, kept from now on; the console may show the same")
             return
-
-
-def _request(plane: Provider, wish: Wish) -> CreateRequest:
-    """The exact request. Raises Failure, which says how to give what is lacking."""
-    from tui.platforms.control import ControlError
-
-    try:
-        return plane.request(wish)
-    except ControlError:
-        raise
-    except Failure as lacking:
-        raise Failure(
-            lacking.what,
-            means="Nothing was rented.",
-            do=f"Give it with --set, such as --set image=… --set ssh_key=…. {lacking.do}",
-            exit=Exit.USAGE,
-            code=lacking.code,
-        ) from None
 
 
 def _refuse_while_open(want: Want, where: Paths) -> None:
