@@ -115,7 +115,8 @@ def _run(box: BoxView, run: RunView, now: float) -> Tick:
     if run.finished:
         word = "finished"
     reached = progress_words(run.progress, time_left(run, now))
-    line = f"{run.name} on {box.name}: {word}, {reached}. {run.why}".rstrip()
+    how = f"{word}, {reached}" if any(sign.isalnum() for sign in reached) else word
+    line = f"{run.name} on {box.name}: {how}. {run.why}".rstrip()
     return Tick(f"run {run.name}", word, safe(line, 300), word in ESCALATED)
 
 
