@@ -157,7 +157,7 @@ def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, 
         if silent is not None and silent > STALLED_AFTER_S:
             return RunState.STALLED, SafeText(f"pid {pid} alive, no log line for {long(silent)}")
         return RunState.RUNNING, SafeText(f"pid {pid} alive")
-    if truth.alive is not True and truth.finished:
+    if truth.finished:
         return RunState.FINISHED, SafeText("every stage is done and its artifact is there, by its own record")
     if truth.alive is False:
         reason = truth.gone_reason or SafeText(f"pid {run.spec.pid} is gone")
