@@ -418,7 +418,7 @@ def test_pipes_and_sockets_are_never_opened(tmp_path: Path) -> None:
      "Unconfirmed 123.crdownload", ".m.pt.Xk3d9Q", "model.pt~", "#model.pt#", ".~tmp~m.pt", "m.pt.aria2",
      "m.pt.7F3a9c0D", "m.pt.uploading", "m.pt.baiduyun.p.downloading", "m.safetensors.xltd",
      "predictions.csv.part", ".syncthing.m.pt.tmp", ".goutputstream-AB12CD", "m.ckpt.bak", "m.ckpt.bak~",
-     "m.pt.rsync-partial", "m.safetensors.in_progress", "m.pt.st"],
+     "m.pt.tmp~", "m.pt.rsync-partial", "m.safetensors.in_progress", "m.pt.st"],
 )  # fmt: skip
 def test_what_is_being_written_is_known_by_its_name(tmp_path: Path, name: str) -> None:
     assert transfer_of(name) is not None
@@ -479,6 +479,7 @@ def test_an_empty_file_that_says_something_by_being_there(tmp_path: Path, name: 
         ("generator_000100.pt", ("generator_*.pt", 100)),
         ("50_net_G.pth", ("*_net_G.pth", 50)),
         ("e12.pth", ("e*.pth", 12)),
+        ("G_200.pth", ("G_*.pth", 200)),
         ("fold_2.pt", None),
         ("7b-chat.pt", None),
         ("resnet50.pt", None),

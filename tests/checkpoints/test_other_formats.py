@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import struct
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.checkpoints.made import (
+    by_path,
     calls,
     floats,
     good_zip,
     looked_at,
     need_torch,
     number,
+    put,
     state,
     tensor,
     torch_zip,
@@ -138,3 +142,51 @@ def test_weights_of_nothing_but_zeros_are_odd_also_in_a_small_net(tmp_path: Path
 )  # fmt: skip
 def test_what_imports_by_name_can_do_anything(name: str) -> None:
     assert danger(name) == "high"
+
+
+def packed(entries: dict[str, tuple[tuple[int, ...], bytes]]) -> bytes:
+    """A torch zip that somebody packed anew, as ``zip -r`` does."""
+    tensors = {name: tensor(str(key), shape) for key, (name, (shape, _)) in enumerate(entries.items())}
+    storages = {str(key): data for key, (_, data) in enumerate(entries.values())}
+    return torch_zip(state(tensors), storages, method=zipfile.ZIP_DEFLATED)
+
+
+def test_numbers_in_packed_members_are_read_as_well(tmp_path: Path) -> None:
+    dense = floats(*(0.5 + n for n in range(4000)))
+    files = {
+        "good.pt": packed({"w": ((4000,), dense), "z": ((8,), bytes(32))}),
+        "inf.pt": packed({"w": ((4000,), dense[:-4] + floats(math.inf))}),
+        "nan.pt": packed({"w": ((4000,), floats(math.nan) + dense[4:])}),
+        "zeros.pt": packed({"w": ((40, 100), bytes(16_000))}),
+    }
+    put(tmp_path, files)
+    with Jail() as jail:
+        found = by_path(looked_at(tmp_path, jail))
+    told = {path: one.code for path, one in found.items()}
+    assert told == {
+        "good.pt": "ok", "inf.pt": "suspicious-inf", "nan.pt": "suspicious-nan",
+        "zeros.pt": "suspicious-all-zero",
+    }  # fmt: skip
+    assert found["good.pt"].values is not None and found["good.pt"].values.all_zero_in == ("z",)
+
+
+def test_what_is_packed_loads_though_torch_cannot_map_it(tmp_path: Path) -> None:
+    torch = need_torch()
+    torch.save({"w": torch.zeros(128, 128), "b": torch.ones(3)}, tmp_path / "stored.pt")
+    with zipfile.ZipFile(tmp_path / "stored.pt") as old:
+        members = [(name, old.read(name)) for name in old.namelist()]
+    (tmp_path / "stored.pt").unlink()
+    put(tmp_path, {"m.pt": with_members(*members, method=zipfile.ZIP_DEFLATED)})
+    with Jail() as jail:
+        [found] = looked_at(tmp_path, jail).checkpoints
+    assert (found.verdict, found.loaded) == ("ok", True)
+
+
+def test_a_bit_of_the_end_record_shows_where_another_stands_beside_it(tmp_path: Path) -> None:
+    torch = need_torch()
+    torch.save({"w": torch.ones(3)}, tmp_path / "m.pt")
+    raw = (tmp_path / "m.pt").read_bytes()
+    end = raw.rindex(b"PK\x05\x06")
+    for place in (10, 12, 16):
+        judged = verdict_on(tmp_path, "n.pt", flipped(raw, end + place))
+        assert (judged.verdict, judged.subtype) == ("corrupt", "bitflip"), place

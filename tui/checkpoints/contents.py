@@ -36,6 +36,7 @@ class Contents:
         spans: bytes of the file that hold tensors, for whoever looks at the numbers.
         size: bytes of all tensors; None where views may share them.
         big: numbers stand there with their most significant byte first.
+        packed: some spans are deflated: torch cannot map them.
         gap: why the spans do not cover every tensor; empty where they do.
         facts: whole numbers and short texts at the top, by key.
     """
@@ -54,6 +55,7 @@ class Contents:
     size: int | None = None
     metadata: dict[str, str] | None = None
     big: bool = False
+    packed: bool = False
     gap: str = ""
     facts: dict[str, int | str] = field(default_factory=dict)
 

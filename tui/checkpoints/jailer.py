@@ -172,7 +172,7 @@ class Jail:
             "path": ask.path, "load": ask.load, "legacy": ask.legacy, "scan": ask.scan,
             "memory": memory, "cpu": int(20 + allowance), "wall": int(_START_S + allowance) + 1,
             "allow": NUMPY_SCALARS, "big": ask.contents.big,
-            "spans": [(s.name, s.dtype, s.start, s.length, s.row) for s in ask.contents.spans],
+            "spans": [(s.name, s.dtype, s.start, s.length, s.row, s.packed) for s in ask.contents.spans],
         }  # fmt: skip
         process.send(json.dumps(request).encode() + b"\n")
         answer = self._line(process, deadline)

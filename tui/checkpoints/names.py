@@ -74,7 +74,7 @@ _FIGURES = re.compile(r"(?<=[=_-])-?\d+\.\d+(?![0-9])")
 """Metrics behind the step, such as ``epoch=3-val_loss=0.25.ckpt``: each of a series has its own."""
 _NUMBERED = re.compile(
     r"(?P<stem>(?:.*[_.=-])?(?:model|weights?|checkpoint|ckpt|snapshot|save|net|state|ema|unet|policy|generator"
-    r"|discriminator)s?[_.=-]?|e|)(?P<number>\d{1,15})(?P<end>k?\.[A-Za-z0-9.]+|)",
+    r"|discriminator|gen|disc?)s?[_.=-]?|[gd][_.=-]|e|)(?P<number>\d{1,15})(?P<end>k?\.[A-Za-z0-9.]+|)",
     re.DOTALL | re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(r"(?P<number>\d{1,15})(?P<end>[_.-][A-Za-z][A-Za-z_.-]*)")
@@ -102,7 +102,9 @@ def transfer_of(name: str) -> str | None:
         return match["base"]
     match = _LEFT.fullmatch(name)
     base = match and (match["base"] or match["hash"])
-    return base if base and claim_of(base) else None  # what an editor left of a text is nobody's checkpoint
+    if not base:
+        return None
+    return base if claim_of(base) or transfer_of(base) else None  # an editor's text is nobody's checkpoint
 
 
 def is_marker(name: str) -> bool:

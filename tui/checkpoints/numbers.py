@@ -24,13 +24,14 @@ def with_numbers(judged: Judged, absolute: str, jail: Jail | None, *, sparse: bo
         return judged
     if jail is None:
         return _with_gaps(judged, (("values-not-checked", ""),))
+    expanded = sum(span.length for span in contents.spans if span.packed)
     told = jail.look(
         Ask(
             absolute,
-            verdict.size or 0,
+            (verdict.size or 0) + expanded,
             contents,
             load=judged.loadable,
-            legacy=verdict.format == "torch_legacy",
+            legacy=verdict.format == "torch_legacy" or contents.packed,
             scan=judged.unchecked,
         )
     )
@@ -57,7 +58,8 @@ def _judged(verdict: CheckpointVerdict, told: Told, *, sparse: bool) -> Checkpoi
     if told.loaded is False and verdict.verdict in ("ok", "suspicious"):
         if "Weights only load failed" in told.refusal:  # a torch that lets in less than the one known here
             return _changed(verdict, "needs_allowlist", None, told.refusal)
-        return _changed(verdict, "corrupt", "does_not_load", told.refusal)
+        odd_too = f"{verdict.reason}; " if verdict.verdict == "suspicious" else ""
+        return _changed(verdict, "corrupt", "does_not_load", odd_too + told.refusal)
     if odd is None:
         return verdict
     what, why = odd

@@ -80,7 +80,7 @@ _MODULES_OF_POWER = _words("""
     tarfile signal platform getpass resource mmap fileinput tokenize asyncio ssl http urllib urllib2 urllib3
     httplib requests httpx aiohttp ftplib smtplib poplib imaplib telnetlib xmlrpc socketserver paramiko
     fabric sh pexpect gc weakref atexit builtins dill cloudpickle jsonpickle yaml hydra cython Cython
-    numba cupy torch.hub torch.jit torch.package torch.serialization torch.storage._load_from_bytes
+    numba cupy pathlib torch.hub torch.jit torch.package torch.serialization torch.storage._load_from_bytes
     torch.utils.cpp_extension
     torch.utils.collect_env torch.utils.bottleneck torch.utils.model_zoo torch.utils._config_module torch.fx
     torch._inductor torch._dynamo torch.distributed.rpc torch.multiprocessing torch.testing

@@ -8,11 +8,15 @@ from __future__ import annotations
 import bisect
 import math
 import os
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 _BLOCK = 4 << 20
 _PAGE = 4096
 _NAMES = 20
+_WIDEST = 16
+"""Bytes of the widest number."""
 
 # By type: the unsigned type of its width, the bits of its exponent and of its mantissa.
 _FLOATS = {
@@ -31,7 +35,10 @@ _WIDTHS = {"int16": "<u2", "uint16": "<u2", "int32": "<u4", "uint32": "<u4", "in
 
 
 class Values:
-    """The tensors of one file, looked at in blocks. A span is: name, type, start, length, row."""
+    """The tensors of one file, looked at in blocks.
+
+    A span is: name, type, start, length, row, and how many bytes it takes deflated; 0 where it is not.
+    """
 
     def __init__(self, numpy: Any, fd: int, request: dict[str, Any]) -> None:
         self._np = numpy
@@ -48,8 +55,9 @@ class Values:
 
     def read(self) -> dict[str, Any]:
         """Counts over all tensors."""
-        for name, dtype, start, length, _ in self._spans:
-            self._tensor(name, dtype, start, length)
+        for name, dtype, start, length, _, packed in self._spans:
+            blocks = self._unpacked(start, packed) if packed else self._blocks(start, length)
+            self._tensor(name, dtype, length, blocks)
         if self._scan and self._spans:
             self._zero_runs()
         return {**self._counts, **self._names}
@@ -61,24 +69,55 @@ class Values:
     def _block(self, start: int, length: int) -> Any:
         return self._np.frombuffer(os.pread(self._fd, length, start), dtype="u1")
 
-    def _tensor(self, name: str, dtype: str, start: int, length: int) -> None:
+    def _blocks(self, start: int, length: int) -> Iterator[Any]:
+        done = 0
+        while done < length:
+            raw = self._block(start + done, min(_BLOCK, length - done))
+            if not raw.size:
+                return
+            yield raw
+            done += raw.size
+
+    def _unpacked(self, start: int, packed: int) -> Iterator[Any]:
+        """What a deflated stretch holds, in blocks of whole numbers; ends early where it is damaged."""
+        machine, at, end, rest = zlib.decompressobj(-15), start, start + packed, b""
+        data = b""
+        while data or at < end:
+            if not data:
+                data = os.pread(self._fd, min(_BLOCK, end - at), at)
+                at += len(data)
+            try:
+                rest += machine.decompress(data, _BLOCK)
+            except zlib.error:
+                return
+            if not data:
+                return
+            data = machine.unconsumed_tail
+            whole = len(rest) // _WIDEST * _WIDEST
+            if whole:
+                yield self._np.frombuffer(rest[:whole], dtype="u1")
+                rest = rest[whole:]
+        if rest:
+            yield self._np.frombuffer(rest, dtype="u1")
+
+    def _tensor(self, name: str, dtype: str, length: int, blocks: Iterator[Any]) -> None:
         kind = self._kind(_FLOATS.get(dtype, (_WIDTHS.get(dtype, "u1"), 0, 0))[0])
         width = self._np.dtype(kind).itemsize
         bad = nan = done = 0
         first: Any = None
         constant = length > width
-        while done < length:
-            raw = self._block(start + done, min(_BLOCK, length - done))
-            if not raw.size:
-                self._note("unread", name)
-                return
+        for raw in blocks:
             data = raw[: raw.size // width * width].view(kind)
             if not data.size:
+                done = length
                 break
             first = data[0] if first is None else first
             constant = constant and bool(data[-1] == first) and bool((data == first).all())
             more_bad, more_nan = self._not_finite(data, dtype)
             bad, nan, done = bad + more_bad, nan + more_nan, done + raw.size
+        if done < length:
+            self._note("unread", name)
+            return
         if constant and first is not None:
             key = "all_zero" if not first else "constant"
             self._counts[key] += 1
@@ -115,7 +154,7 @@ class Values:
     # blocks of zeros where the format has no checksum
 
     def _zero_runs(self) -> None:
-        spans = sorted((s for s in self._spans if s[3]), key=lambda s: s[2])
+        spans = sorted((s for s in self._spans if s[3] and not s[5]), key=lambda s: s[2])
         if not spans:
             return
         begin, end = spans[0][2], max(s[2] + s[3] for s in spans)
@@ -156,7 +195,7 @@ class Values:
         start = first - (len(before) - len(before.rstrip(b"\0")))
         begins = [s[2] for s in spans]  # bisect takes a key only from Python 3.10 on
         span = spans[max(0, bisect.bisect_right(begins, start) - 1)]
-        _, dtype, begin, length, row = span
+        _, dtype, begin, length, row, _ = span
         inside = start - begin
         width = 8 if dtype in ("float64", "complex64", "int64", "uint64", "complex128") else 4
         if inside < width or start >= begin + length:

@@ -88,6 +88,7 @@ class Span:
 
     Attributes:
         row: bytes of one step of the first dimension; where a run of zeros begins on it, it may be meant.
+        packed: bytes it takes in the file where it is deflated; 0 where it lies there as it is.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Span:
     start: int
     length: int
     row: int
+    packed: int = 0
 
 
 def row_of(shape: tuple[int, ...] | list[int], length: int) -> int:

@@ -115,6 +115,7 @@ def _opened(source: Source, member: Member) -> io.BufferedReader | io.BytesIO:
 def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
     """Every tensor must lie inside its storage, and the storage be a member of its size."""
     tensors, _ = tensors_in(found.pickle.value)
+    packed: set[str] = set()
     for name, tensor in tensors:
         storage = tensor.storage
         member = members.get(f"{root}data/{storage.key}")
@@ -125,7 +126,10 @@ def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
         if not tensor.inside:
             raise Contradiction("bad_pickle", f"{name[:80]!r} reaches beyond its storage")
         if member.method != STORED:
-            found.contents.gap = found.contents.gap or "its members are packed"
+            if storage.key not in packed:  # whole, and once: it has to be expanded from its begin
+                packed.add(storage.key)
+                span = Span(name, tensor.dtype, member.start, member.size, member.size, member.packed)
+                found.contents.spans.append(span)
         else:
             size = BITS[tensor.dtype] // 8
             length = tensor.elements * size
@@ -135,3 +139,4 @@ def _place(found: TorchZip, members: dict[str, Member], root: str) -> None:
                 start, length = member.start, member.size
             row = row_of(tensor.shape, length)
             found.contents.spans.append(Span(name, tensor.dtype, start, length, row))
+    found.contents.packed = bool(packed)

@@ -73,6 +73,8 @@ def read_directory(source: Source) -> Directory:
     end_at, count, size, start, comment = _end_record(source)
     if count > MAX_MEMBERS or size > MAX_DIRECTORY:
         raise TooManyMembers(f"{count} members, a directory of {size} bytes")
+    if not end_at.agree:
+        raise BadZip("bitflip", "its two end records disagree")
     after = source.size - (end_at.last + comment)
     if after < 0:
         raise BadZip("truncated", "ends inside the archive's comment")
@@ -90,6 +92,7 @@ def read_directory(source: Source) -> Directory:
 class _Place:
     first: int  # where the end records begin
     last: int  # where the last of them ends, without the comment
+    agree: bool = True  # the plain one says what the 64-bit one says, or leaves it to that
 
 
 def _end_record(source: Source) -> tuple[_Place, int, int, int, int]:
@@ -103,8 +106,10 @@ def _end_record(source: Source) -> tuple[_Place, int, int, int, int]:
     last = at + _END.size
     wide = _zip64(source, at)
     if wide:
+        pairs = zip((count, size, start), wide[1:], (0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF), strict=True)
+        agree = all(short in (full & ones, ones) for short, full, ones in pairs)
         first, count, size, start = wide
-        return _Place(first, last), count, size, start, comment
+        return _Place(first, last, agree), count, size, start, comment
     if count == 0xFFFF or 0xFFFFFFFF in (size, start):
         raise BadZip("bad_zip", "its zip64 end record is missing")
     return _Place(at, last), count, size, start, comment
