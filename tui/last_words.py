@@ -9,9 +9,11 @@ import traceback
 
 from tui.model.text import safe
 
-_OF_THE_DISK = frozenset(
-    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
-)
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+_HELP = dict.fromkeys(_OF_THE_DISK, "Make room or give access") | {
+    errno.ENAMETOOLONG: "Set RGT_HOME to a shorter path",
+    errno.EMFILE: "Raise the limit (`ulimit -n 1024`)",
+}
 _BROKE_OFF = "This verb broke off there; what it did before stays done."
 
 
@@ -33,12 +35,9 @@ def last_words(fault: Exception) -> str:
     if isinstance(fault, FileNotFoundError) and fault.filename is None and _nowhere():
         return "The folder that rgt was started in is gone. Nothing is found from there. Change into another."
     where = _place(fault)
-    if isinstance(fault, OSError) and fault.errno in _OF_THE_DISK:
+    if isinstance(fault, OSError) and (help_ := _HELP.get(fault.errno or 0)):
         what = safe(str(fault.filename or "A file on this computer"), 300)
-        return (
-            f"{what} can't be used: {fault.strerror} ({where}). {_BROKE_OFF} "
-            "Make room or give access, then repeat it."
-        )
+        return f"{what} can't be used: {fault.strerror} ({where}). {_BROKE_OFF} {help_}, then repeat it."
     return (
         f"an error of rgt's own: {safe(f'{type(fault).__name__}: {fault}', 300)} ({where}). {_BROKE_OFF} "
         "RGT_DEBUG=1 shows all of it for a bug report."

@@ -71,3 +71,16 @@ def test_what_may_be_left_out_is_not_asked_for(capsys: pytest.CaptureFixture[str
     assert "required: BOX." in capsys.readouterr().err
     assert cli.main(["template"]) == 2
     assert "required: NAME." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "help_"),
+    [
+        (errno.EROFS, "Make room or give access, then repeat it."),
+        (errno.EMFILE, "Raise the limit (`ulimit -n 1024`), then repeat it."),
+        (errno.ENAMETOOLONG, "Set RGT_HOME to a shorter path, then repeat it."),
+        (errno.ENOTTY, "RGT_DEBUG=1 shows all of it for a bug report."),
+    ],
+)
+def test_the_advice_fits_the_fault(number: int, help_: str) -> None:
+    assert last_words(raised(OSError(number, os.strerror(number), "/home/x"))).endswith(help_)

@@ -222,7 +222,8 @@ def complaints(error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
             what = str(context["error"])
         elif kind in _LIMITS:
             words, key = _LIMITS[kind]
-            what = f"must be {words} {context[key]:g}"
+            limit = context[key]
+            what = f"must be {words} {limit if isinstance(limit, int) else format(limit, 'g')}"
         elif kind == "literal_error":
             what = f"must be {context['expected']}"
         else:

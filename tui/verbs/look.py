@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tui.model.telemetry import Telemetry
 
 
+_MOST_LINES = 10**9
 ACCOUNTS_S = 25.0
 """What the providers get, beside the boxes: as long as one box."""
 
@@ -48,7 +49,7 @@ def register(sub: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
-    return int(text)
+    return min(int(text), _MOST_LINES)  # what `tail` on a box takes
 
 
 def _formats(parser: argparse.ArgumentParser) -> None:

@@ -28,9 +28,15 @@ def register(sub: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--plain", action="store_true", help="the list tab-separated; a profile as its text")
     parser.add_argument("--check", action="store_true", help="check every file against the schema")
     parser.add_argument(
-        "--months", type=int, default=STALE_MONTHS, metavar="N", help="with --check: when a source is old"
+        "--months", type=_months, default=STALE_MONTHS, metavar="N", help="with --check: when a source is old"
     )
     parser.set_defaults(run=run)
+
+
+def _months(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of months")
+    return int(text)
 
 
 def run(args: argparse.Namespace, out: Out = print) -> int:
