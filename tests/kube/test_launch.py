@@ -78,7 +78,8 @@ def test_a_run_is_one_job_in_pods_like_the_desk(
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2", "memory": "8192Mi"}
     assert [one["name"] for one in spec["volumes"]] == ["data"]  # what dies with a pod is not taken along
     (run,) = load(where.fleet_file).runs
-    assert (run.pid, run.session) == (None, None)  # of no pod that is gone tomorrow
+    (job,) = (key.rpartition("/")[2] for key in kube.objects if key.startswith("Job/"))
+    assert (run.pid, run.session) == (None, f"job:{job}")  # of no pod that is gone tomorrow
     assert told(capsys, "launch", str(file), "--on", "k8s", "--dir", str(claim))["kind"] == "finished"
     assert len(kube.posted) == 1
     assert (Path(str(first["folder"])) / "pods").read_text().count("rgt-train") == 1

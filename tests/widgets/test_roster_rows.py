@@ -8,8 +8,11 @@ import pytest
 from rich.cells import cell_len
 
 from tests.fixtures.fleet_fixture import NOW, fleet, hostile
+from tui.fleet.report import status_table
+from tui.model.reading import Reading
 from tui.model.run import Progress
 from tui.model.snapshot import FleetSnapshot
+from tui.model.via import JobExec, PodExec, SlurmStep, Via
 from tui.widgets.glyphs import ASCII, UNICODE
 from tui.widgets.match import matcher
 from tui.widgets.roster_columns import EDGE, STRIP, gap, layout, needs_of
@@ -46,6 +49,44 @@ def test_what_a_row_says() -> None:
     assert cells["WORST"] == "inode 96%"
     assert cells["AGE"] == "live"
     assert rows["done-01"].cells["STATE"].text == "■ finished"
+
+
+def desk_and_job(via: Via | None, job_via: Via, session: str) -> FleetSnapshot:
+    """A box without cards on which a run is watched, and the machine that its job is, with cards in use."""
+    whole = fleet()
+    cards = next(b for b in whole.boxes if b.name == "ablate-01")
+    assert cards.telemetry is not None
+    bare = replace(cards.telemetry, gpus=Reading(()))
+    desk = replace(
+        cards, instance=replace(cards.instance, name="desk", via=via), telemetry=bare, attention=()
+    )
+    job = replace(cards, instance=replace(cards.instance, name="job", via=job_via), attention=())
+    run = next(r for r in whole.runs if r.spec.box == "ablate-01")
+    run = replace(run, spec=replace(run.spec, box="desk", session=session))
+    return FleetSnapshot(boxes=(desk, job), runs=(run,))
+
+
+@pytest.mark.parametrize(
+    ("via", "job_via", "session", "gpu"),
+    [
+        (PodExec("ns", "desk"), JobExec("ns", "rgt-a-1", "run"), "job:rgt-a-1", "97"),
+        (PodExec("ns", "desk"), JobExec("other", "rgt-a-1", "run"), "job:rgt-a-1", "n/a"),
+        (PodExec("ns", "desk"), JobExec("ns", "rgt-b-1", "run"), "job:rgt-a-1", "n/a"),
+        (None, SlurmStep("42", "desk"), "slurm:42", "97"),
+        (None, SlurmStep("42", "hpc"), "slurm:42", "n/a"),
+        (None, SlurmStep("43", "desk"), "slurm:42", "n/a"),
+        (None, SlurmStep("42", "desk"), "rgt-tmux", "n/a"),
+    ],
+)
+def test_a_scheduled_run_has_the_cards_of_the_machine_that_runs_it(
+    via: Via | None, job_via: Via, session: str, gpu: str
+) -> None:
+    snapshot = desk_and_job(via, job_via, session)
+    row = by_box(snapshot)["desk"]
+    assert row.cells["GPU"].text == gpu
+    assert (row.cells["DISK"].text, row.cells["BOX"].text) == ("41", "desk")  # its files are here
+    (told,) = (line for line in status_table(snapshot, NOW) if line.startswith("desk "))
+    assert (" 97 " in told) is (gpu == "97")
 
 
 def test_unknown_is_never_zero() -> None:

@@ -93,7 +93,7 @@ _LEFT = 6  # columns of words; the rest are figures
 
 def status_table(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
     """The fleet in columns for a person, then one line for each thing that wants attention."""
-    rows = [_HEAD, *(row for box in snapshot.boxes for row in _rows(box, snapshot.runs_on(box.name), now))]
+    rows = [_HEAD, *(row for box in snapshot.boxes for row in _rows(snapshot, box, now))]
     widths = [max(width(row[n]) for row in rows) for n in range(len(_HEAD))]
     for row in rows:
         cells = (" " * (widths[n] - width(cell)) for n, cell in enumerate(row))
@@ -108,14 +108,25 @@ def status_table(snapshot: FleetSnapshot, now: float) -> Iterator[str]:
         yield from (f"{box.name}: {attention.text}" for attention in box.attention)
 
 
-def _rows(box: BoxView, runs: tuple[RunView, ...], now: float) -> Iterator[tuple[str, ...]]:
+def _rows(snapshot: FleetSnapshot, box: BoxView, now: float) -> Iterator[tuple[str, ...]]:
     head = (box.name, box.instance.platform, box_word(box, now).word)
     tail = tuple(_percent(box, name, value) for name, value in figures(box).items())
     seen = age_word(box.telemetry.taken_at if box.telemetry else None, now)
+    runs = snapshot.runs_on(box.name)
     for run in runs:
-        yield (*head, run.name, run.state.value, _progress(run, now), *tail, seen)
+        cards = snapshot.machine_of(box, run)
+        gpu = tail[:2] if cards is box else _cards(cards)
+        yield (*head, run.name, run.state.value, _progress(run, now), *gpu, *tail[2:], seen)
     if not runs:
         yield (*head, "–", "–", "–", *tail, seen)
+
+
+def _cards(box: BoxView | None) -> tuple[str, ...]:
+    """GPU and VRAM of the machine that a scheduler runs a job on; unknown where it is no box of the fleet."""
+    if box is None:
+        return "?", "?"
+    told = figures(box)
+    return tuple(_percent(box, name, told[name]) for name in ("gpu", "vram"))
 
 
 def worst_numbers(box: BoxView) -> str:

@@ -19,7 +19,7 @@ class RunSpec:
         checkpoints: glob on the box; ``**`` is not followed into other filesystems.
         pid, pid_start: the process and its start time in clock ticks since boot (Linux ``/proc/PID/stat``
             field 22), which together name it for one boot; `boot_id` names the boot.
-        session: tmux session, or ``slurm:JOBID``.
+        session: tmux session, or a scheduler's job that runs it: ``slurm:JOBID``, ``job:NAME`` of Kubernetes.
         progress_regex: the operator's own pattern for progress lines, with a group ``done`` and perhaps
             ``total`` and ``loss``; then the built-in ones only tell a regular end.
     """

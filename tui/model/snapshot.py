@@ -20,6 +20,7 @@ from tui.model.storage import Ladder
 from tui.model.teardown import OpenEnd, TeardownView
 from tui.model.telemetry import RunTruth, Telemetry
 from tui.model.text import SafeText
+from tui.model.via import JobExec, PodExec, SlurmStep, Via
 
 HISTORY = 240
 """Samples kept per strip."""
@@ -159,8 +160,27 @@ class FleetSnapshot:
     def run(self, name: str) -> RunView | None:
         return next((r for r in self.runs if r.spec.name == name), None)
 
+    def machine_of(self, box: BoxView, run: RunView) -> BoxView | None:
+        """The box whose cards a run has: its own, or the one that its scheduler's job is.
+
+        None where that one is not in the fleet: what a login node has says nothing of the run.
+        """
+        kind, _, job = (run.spec.session or "").partition(":")
+        if kind not in ("slurm", "job") or not job:
+            return box
+        return next((one for one in self.boxes if _is_job(one.instance.via, kind, job, box.instance)), None)
+
     def teardown(self, box: str) -> TeardownView | None:
         return next((t for t in self.teardowns if t.box == box), None)
 
     def runs_on(self, box: str) -> tuple[RunView, ...]:
         return tuple(r for r in self.runs if r.spec.box == box)
+
+
+def _is_job(via: Via | None, kind: str, job: str, desk: Instance) -> bool:
+    """Whether a way leads into that very job of the login node, or of the desk's namespace."""
+    if isinstance(via, SlurmStep):
+        return (kind, via.job, via.login) == ("slurm", job, desk.name)
+    if isinstance(via, JobExec) and isinstance(desk.via, PodExec):
+        return (kind, via.job, via.namespace) == ("job", job, desk.via.namespace)
+    return False

@@ -179,7 +179,7 @@ class Errand:
         """
         session = self.session if tmux else None
         if job:
-            start, session = {}, f"slurm:{job}" if self.how == "sbatch" else None
+            start, session = {}, f"{'slurm' if self.how == 'sbatch' else 'job'}:{job}"
         return _spec(self.run_id, self.instance.name, self.run, self.job, start, session)
 
 
@@ -231,7 +231,8 @@ def errand(
 
 def spec_of(page: Page, start: Mapping[str, str], job: str | None) -> RunSpec:
     """How a run of the book is watched; in what session it runs was not seen. As `Errand.spec`."""
-    session = f"slurm:{job}" if job and page.platform == "slurm" else None
+    kind = {"slurm": "slurm", "kubernetes": "job"}.get(page.platform)
+    session = f"{kind}:{job}" if job and kind else None
     return _spec(page.run, page.box, page.folder, page.job, {} if job else start, session)
 
 

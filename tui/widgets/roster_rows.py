@@ -86,7 +86,9 @@ def rows_of(snapshot: FleetSnapshot, now: float, glyphs: Glyphs, period_s: float
         for place, run in enumerate(runs):
             others = [r for r in runs if r is not None and r is not run]
             seen = replace(box, attention=_without(box.attention, others))
-            rows.append(_row(seen, run, now, glyphs, period_s, mixed=len(currencies) > 1, first=place == 0))
+            cards = snapshot.machine_of(box, run) if run is not None else box
+            mixed = len(currencies) > 1
+            rows.append(_row(seen, cards, run, now, glyphs, period_s, mixed=mixed, first=place == 0))
     return rows
 
 
@@ -97,6 +99,7 @@ def _without(found: tuple[Attention, ...], others: Iterable[RunView]) -> tuple[A
 
 def _row(
     box: BoxView,
+    cards: BoxView | None,
     run: RunView | None,
     now: float,
     glyphs: Glyphs,
@@ -110,6 +113,9 @@ def _row(
     # A box that was never probed has no old numbers to grey out.
     stale = taken is not None and is_stale(taken, now, period_s)
     values = numbers(box.telemetry)
+    if cards is None or cards.name != box.name:  # its job runs on another machine than it is watched on
+        there = numbers(cards.telemetry if cards is not None else None)
+        values |= {name: there[name] for name in ("GPU", "VRAM")}
     spent = money.spent(money.metered(box), whole_minute(now))
     cells = {
         "BOX": Cell(safe(box.name), "strong"),

@@ -56,14 +56,18 @@ def _moved(page: Page, now: str | None, *, gone: bool) -> SafeText:
     return SafeText("")
 
 
+def _session(session: str) -> str:
+    kind, _, job = session.partition(":")
+    by = {"slurm": "squeue -j", "job": "kubectl get job"}.get(kind) if job else None
+    return f"{by} {shlex.quote(job)}" if by else f"tmux attach -t {shlex.quote(session)}"
+
+
 def _watched(spec: RunSpec) -> Iterator[tuple[SafeText, SafeText]]:
     """What the fleet file says of a run that somebody else started."""
     told = [("first", f"rgt status {shlex.quote(spec.box)}"), ("reach", reach(spec.box))]
     if spec.log:
         told.append(("look", f"tail -n 50 {shlex.quote(spec.log)}"))
-    told.append(
-        ("session", f"tmux attach -t {shlex.quote(spec.session)}" if spec.session else "(none is known)")
-    )
+    told.append(("session", _session(spec.session) if spec.session else "(none is known)"))
     if spec.pid is not None:
         told.append(("process", f"ps -o pid,lstart,stat,args -p {spec.pid}"))
     told.append(("checkpoints", spec.checkpoints or "(none are known)"))

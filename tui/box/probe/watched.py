@@ -114,6 +114,8 @@ def session_alive(spec: RunSpec, sessions: Reading[tuple[Session, ...]]) -> bool
         job = safe(spec.session.removeprefix("slurm:"))
         jobs = [one.name for one in sessions.value if one.kind == "slurm"]
         return True if job in jobs else (False if jobs else None)
+    if spec.session.startswith("job:"):
+        return None  # the cluster knows it; no session of this box does
     names = {safe(spec.session), safe(shown_name(spec.session))}
     return any(one.name in names for one in sessions.value if one.kind != "slurm")
 
