@@ -159,7 +159,8 @@ def plan_lines(task: Errand) -> Iterator[tuple[str, SafeText]]:
         yield stage.name, safe(f"{words}; {proof}", 400)
     if task.job.secrets:
         names = ", ".join(task.job.secrets)
-        yield "secrets", safe(f"{names}: by stdin into a file of mode 600, never shown", 400)
+        at = " in your home, which its node must see" if task.scheduled else ""
+        yield "secrets", safe(f"{names}: by stdin into a file of mode 600{at}, never shown", 400)
 
 
 def plan_id(looked: Looked) -> str:
