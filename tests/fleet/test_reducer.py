@@ -144,6 +144,9 @@ def test_what_a_launched_run_recorded_of_its_end_counts_before_its_log(
     snapshot = fold(FLEET, live(), ProgressRead("run-1", Progress(finished=finished)), probe(truth=seen))
     assert snapshot.runs[0].state is state
     assert why in snapshot.runs[0].why
+    lost = fold(LinkChanged("box-a", Link(LinkState.LOST, T0 + 1)), start=snapshot, now=T0 + 2)
+    was = "finished" if state is RunState.FINISHED else "alive" if alive else "gone"
+    assert f"it was {was}" in lost.runs[0].why
 
 
 def test_a_stopped_process_is_alive_and_makes_no_progress() -> None:

@@ -129,6 +129,8 @@ def _without_link(run: RunView, box: BoxView, now: float) -> tuple[RunState, Saf
             return RunState.UNKNOWN, SafeText("not probed yet")
         return RunState.UNREACHABLE, SafeText(f"{box.link.state.value}; never probed in this session")
     last = {True: "alive", False: "gone", None: "of unknown state"}[run.truth.alive]
+    if run.finished and run.truth.alive is not True:
+        last = "finished"
     return (
         RunState.UNREACHABLE,
         SafeText(f"{box.link.state.value}; it was {last} {long(now - run.truth_at)} ago"),
