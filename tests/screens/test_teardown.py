@@ -295,6 +295,20 @@ async def test_what_is_typed_ahead_is_thrown_away() -> None:
         assert app.screen.query_one(PhraseInput).value == "d"
 
 
+async def test_a_burst_that_opens_the_line_is_thrown_away_and_moves_nothing_else() -> None:
+    async with wizard(at.APPROVING) as (app, pilot):
+        shown_before = app.screen
+        for one in ("p", *at.PHRASE.text.replace(" ", "_"), "enter"):
+            key = {"_": "space", "-": "minus"}.get(one, one)
+            app.post_message(events.Key(key, {"space": " ", "minus": "-", "enter": "\r"}.get(key, one)))
+        await asyncio.sleep(0.2)
+        await pilot.pause()
+        assert app.screen is shown_before  # `d` in it leaves the view, `c` opens another
+        assert app.screen.query_one(PhraseInput).value == ""
+        assert sent(app) == []
+        assert any("typed ahead" in line for line in said(app))
+
+
 async def test_a_paste_is_no_answer_and_neither_are_two_lines_at_once() -> None:
     async with wizard(at.APPROVING) as (app, pilot):
         await pilot.press("p")

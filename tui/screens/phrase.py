@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import string
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.keys import _character_to_key
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
@@ -38,6 +41,12 @@ class PhraseInput(Input):
         spoiled: why what is in it is no answer, in words.
     """
 
+    # Keys that were on their way to another widget when the line opened come back as keys of the view, which
+    # would act on them; the bindings of what has the focus go first.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(_character_to_key(one), "came_ahead", show=False) for one in string.printable.strip() + " "
+    ]
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(compact=True, select_on_focus=False, id="typed")
         self.cursor_blink = False
@@ -62,7 +71,7 @@ class PhraseInput(Input):
         self.value = ""
         self.spoiled = ""
         self._quiet_at = self._clock() + SETTLE_S
-        self.focus()
+        self.screen.set_focus(self)  # at once: the next key may be here already
 
     def on_key(self, event: events.Key) -> None:
         now = min(self._clock(), event.time)  # when it was typed: a busy screen may come to it much later
@@ -84,6 +93,15 @@ class PhraseInput(Input):
         elif event.key == "tab":
             event.stop()
             event.prevent_default()
+
+    def action_came_ahead(self) -> None:
+        """Throw a key away that was meant for the view as it was before."""
+        self._quiet_at = max(self._quiet_at, self._clock() + SETTLE_S)
+        self.post_message(self.Ahead())
+
+    def action_submit(self) -> None:
+        """An Enter that was on its way elsewhere gives nothing; one that is typed here ends in `on_key`."""
+        self.action_came_ahead()
 
     def _submit(self) -> None:
         self._submitting = None
