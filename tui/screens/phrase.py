@@ -99,7 +99,7 @@ class PhraseInput(Input):
         self._quiet_at = max(self._quiet_at, self._clock() + SETTLE_S)
         self.post_message(self.Ahead())
 
-    def action_submit(self) -> None:
+    async def action_submit(self) -> None:
         """An Enter that was on its way elsewhere gives nothing; one that is typed here ends in `on_key`."""
         self.action_came_ahead()
 
