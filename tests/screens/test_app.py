@@ -313,7 +313,10 @@ async def test_lists_are_filtered_and_sorted_by_the_keys_of_the_fleet() -> None:
         everything = len(listed.items)
         await pilot.press("s")
         assert any("sorted by free" in row for row in picture(app))
-        await pilot.press("slash", *"vlm", "enter")
+        await pilot.press("slash")
+        await until(pilot, lambda: "enter filter" in picture(app)[-1])
+        assert "help" not in picture(app)[-1]  # ? is a letter of what is typed
+        await pilot.press(*"vlm", "enter")
         await until(pilot, lambda: 0 < len(listed.items) < everything)
         assert all("vlm" in str(item.key) for item in listed.items)
         await pilot.press("slash", *"nobody", "enter")

@@ -214,7 +214,8 @@ class LaunchScreen(View):
         detail.fill(self._about(stage, choice), anew=shown != self._detailed)
         self._detailed = shown
         self.query_one("#middle", Rule).label([(self._question(stage), "strong")])
-        self.query_one(Footer).offer(self._verbs(view, choice), self.verbs("help"))
+        always = [] if self.query_one(TypedLine).open else self.verbs("help")  # there it is a letter
+        self.query_one(Footer).offer(self._verbs(view, choice), always)
 
     def _about(self, stage: Stage, choice: rows.Choice | None) -> Sequence[Line]:
         view, width = self.view, self.size.width

@@ -121,7 +121,8 @@ class MatrixScreen(View):
         room = width - sum(len(text) for text, _ in title) - 8
         self.query_one("#top", Rule).label(title, rows.counts_spans(view, glyphs, room))
         self.query_one("#middle", Rule).label(self._when(view), self._silent(view))
-        self.query_one(Footer).offer(self._verbs(), self.verbs("help", "command"))
+        always = [] if self.query_one(TypedLine).open else self.verbs("help", "command")  # there, letters
+        self.query_one(Footer).offer(self._verbs(), always)
 
     def _when(self, view: MatrixView) -> list[Span]:
         if view.at is None and view.problem and not view.asking:
@@ -160,7 +161,8 @@ class MatrixScreen(View):
         text = view.problem or (
             "No cell matches the filter." if view.cells else "Looking for a queue that was started from here."
         )
-        return _wrapped(text, width, "attention" if view.problem else "dim")
+        missed = view.problem and self._queue  # one that was asked for; none at all is no trouble
+        return _wrapped(text, width, "attention" if missed else "" if view.problem else "dim")
 
     @property
     def cell(self) -> CellView | None:

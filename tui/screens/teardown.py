@@ -204,7 +204,12 @@ class TeardownScreen(View):
             self._detailed = about
             title = rows.name_of(view, step.id).strip()
             self.query_one("#middle", Rule).label(title, self._groups.counted if listed else ())
-        self.query_one(Footer).offer(self._verbs(view, step), self.verbs("help"))
+        always = [] if self._typing else self.verbs("help")  # there it is a letter
+        self.query_one(Footer).offer(self._verbs(view, step), always)
+
+    @property
+    def _typing(self) -> bool:
+        return self.query_one(PhraseLine).is_open or self.query_one(TypedLine).open
 
     @property
     def _groups(self) -> Leftovers:
