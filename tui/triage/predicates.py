@@ -168,8 +168,10 @@ _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "udf", "cvmfs2", 
 
 
 def _image(fs: Filesystem) -> bool:
-    """Whether the mount is an image: made full, and never written."""
-    return str(fs.source).startswith(("/dev/loop", "cvmfs")) or str(fs.fstype) in _IMAGES
+    """Whether no run writes there: an image that was made full, or what the machine boots from."""
+    if fs.mount == "/boot" or fs.mount.startswith("/boot/"):
+        return True
+    return str(fs.source).startswith(("/dev/loop", "/dev/sr", "cvmfs")) or str(fs.fstype) in _IMAGES
 
 
 def _machine(telemetry: Telemetry, known: Known) -> Iterator[Subject]:

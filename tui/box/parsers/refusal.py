@@ -15,7 +15,8 @@ _NOT_EXECUTABLE = 126
 
 # A shell that does not know a program. bash, dash, zsh, fish, busybox; also translated.
 _MISSING = re.compile(
-    r"command not found|: not found\b|no such file or directory|unknown command|未找到命令|找不到命令|"
+    r"command not found|executable file not found|: not found\b|no such file or directory|unknown command|"
+    r"未找到命令|找不到命令|"
     r"Befehl nicht gefunden|Kommando nicht gefunden|commande introuvable|команда не найдена|"
     r"コマンドが見つかりません|orden no encontrada",
     re.IGNORECASE,

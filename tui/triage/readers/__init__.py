@@ -56,6 +56,7 @@ READERS: dict[str, Reader] = {
     "quota-table": Reader(tables.quota),
     "mounts-read-only": Reader(tables.read_only),
     "kernel-gpu": Reader(kernel.of_class, kernel.WORDS),
+    "recovery-cells": Reader(gpu_cells.recovery),
     "ecc-cells": Reader(gpu_cells.bad_memory),
     "silent": Reader(states.silent),
     "rebooted": Reader(states.rebooted),

@@ -196,7 +196,10 @@ def _at(view: View, index: int) -> Ended | None:
     if signalled is not None and not view.quoted(index, 0):
         number, pid, rank = signalled
         how = _BY_SIGNAL.get(number)
-        return Ended(index, how, number, None, pid, rank if rank is not None else one.rank) if how else None
+        step = _SRUN.search(head)
+        node = step["node"] if step else None
+        rank = rank if rank is not None else one.rank
+        return Ended(index, how, number, None, pid, rank, node=node) if how else None
     coded = next((m for form in _CODED if (m := form.search(head)) and m.groupdict().get("code")), None)
     if coded is None:
         return None
@@ -205,9 +208,8 @@ def _at(view: View, index: int) -> Ended | None:
     if ended is None or view.quoted(index, 0):
         return None
     how, signal = ended
-    certain = (
-        coded.re is not _EXIT or signal is not None or re.search(r"(?i)return code|error|fail|exited", head)
-    )
+    plain = re.search(r"(?i)return code|error|fail|exited|terminated with", head)
+    certain = coded.re is not _EXIT or signal is not None or plain
     if not certain:
         return None
     rank = int(told["rank"]) if told.get("rank") else one.rank

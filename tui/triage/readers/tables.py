@@ -29,7 +29,7 @@ _HEAD = re.compile(
 _INODES = re.compile(r"(?i)inode|i節点|i节点|iused|iuti")
 _MARK = re.compile(r"^#+ ?DF(?P<inodes>I?)\b|^(?:\$ )?df (?P<options>-\S+)")
 _NO_DISK = re.compile(
-    r"^(?:/dev/loop|squashfs|udev|devtmpfs|devfs|efivarfs|/dev/sr|fuse\.|portal|snapfuse|cvmfs2?)|/snap/|^/cvmfs/"
+    r"^(?:/dev/loop|squashfs|udev|devtmpfs|devfs|efivarfs|/dev/sr|fuse\.|portal|snapfuse|cvmfs2?)|/snap/|^/cvmfs/|^/boot(?:/|$)"
 )
 _ENOSPC = re.compile(
     r"(?i)(?<!/)No space left on device(?![/?])|\[Errno 28\]|\bENOSPC\b|设备上没有空间"
@@ -249,6 +249,10 @@ _GPFS = re.compile(
     r"\s(?:USR|GRP|FILESET)\s+(?P<used>\d+)\s+\d+\s+(?P<hard>\d+)\s+\d+\s+\S+(?: days?)?\s+\|"
     r"\s*(?P<files>\d+)\s+\d+\s+(?P<most>\d+)\s"
 )
+# repquota's lines, and those of xfs_quota
+_LIMITS = r"(?P<used>[\d.]+\w?) +(?P<soft>[\d.]+\w?) +(?P<hard>[\d.]+\w?)"
+_REPORTED = re.compile(rf"\S+ +[-+]{{2}} +{_LIMITS}(?: +(?P<grace>[\da-z:]+days))?")
+_XFS = re.compile(rf"\S+ +{_LIMITS} +\d+ +\[(?P<grace>[^\]]*)\]")
 _GPFS_SOFT = re.compile(r"\s\d+ (?:days?|hours?|minutes?)(?:\s|$)")  # the time that a soft limit leaves
 _UNITS = {"B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
@@ -270,6 +274,17 @@ def quota(view: View, cls: str) -> Iterator[Hit]:
                 yield Hit(index)
             elif _GPFS_SOFT.search(one.text):
                 yield Hit(index, severity="warning")
+        elif asked and (report := _REPORTED.match(one.text) or _XFS.match(one.text)) is not None:
+            used, soft, hard = (_figure(report[name]) for name in ("used", "soft", "hard"))
+            if used >= hard > 0:
+                yield Hit(index)
+            elif used > soft > 0:
+                yield Hit(
+                    index,
+                    severity="warning"
+                    if _GRACE_LEFT.match((report["grace"] or "").replace(" ", ""))
+                    else None,
+                )
         elif asked and _STAR.search(one.text):
             yield Hit(index, severity=_still_grace(one.text))
 
