@@ -545,5 +545,16 @@ def test_dice_of_masks_over_pixels_and_over_images(tmp_path: Path) -> None:
 
 
 def test_what_a_device_reports_is_no_figure_of_predictions(tmp_path: Path) -> None:
-    report = _run(tmp_path, answers(), accuracy="0.900", gpu_mem_mb="1200", energy_kwh="0.3", peak_memory="9")
+    report = _run(
+        tmp_path, answers(), accuracy="0.900", gpu_mem_mb="1200", energy_kwh="0.3", latency_ms_p99="9"
+    )
     assert only(report).verdict == "recomputed"
+
+
+def test_true_is_the_positive_class_however_the_classes_are_sorted(tmp_path: Path) -> None:
+    pairs = [(True, True), (True, False), (False, False), (False, False), (True, True)]
+    rows = [{"id": i, "target": str(t), "prediction": str(p)} for i, (t, p) in enumerate(pairs)]
+    report = _run(tmp_path, rows, f1="0.80", recall="0.667", specificity="1.0")
+    assert [(m.verdict, "binary" in (m.definition or "")) for m in report.metrics] == [
+        ("recomputed", True)
+    ] * 3

@@ -15,7 +15,8 @@ from tui.custody.scoring.figures import Undecided
 
 CLASSES = 4096
 HELD_BYTES = 2 << 30
-_BINARY = ({"0", "1"}, {"false", "true"})
+_BINARY = (("0", "1"), ("false", "true"))
+"""What a binary task's classes are called, the positive one last."""
 
 
 class LabelCounts(Collector):
@@ -186,7 +187,7 @@ class LabelCounts(Collector):
     def names(self) -> list[str]:
         """Classes that occur, and both classes of a binary task also where one does not."""
         occurring = {self.labels.names[code] for key in self._pairs for code in (key >> 32, key & 0xFFFFFFFF)}
-        binary = next((pair for pair in _BINARY if occurring <= pair), set())
+        binary = next((set(pair) for pair in _BINARY if occurring <= set(pair)), set())
         positive = set() if self._scheme.positive is None else {self._scheme.positive}
         return sorted(occurring | binary | positive, key=lambda name: (len(name), name))
 
@@ -196,7 +197,7 @@ class LabelCounts(Collector):
         names = self.names
         if self._scheme.positive is not None:
             return names.index(self._scheme.positive)
-        return 1 if any(set(names) == pair for pair in _BINARY) else None
+        return next((names.index(one) for zero, one in _BINARY if set(names) == {zero, one}), None)
 
 
 class ScoreWitness:

@@ -93,6 +93,8 @@ _BOOKKEEPING = {
     "watt", "power", "energy", "kwh", "joules", "celsius", "temperature", "utilization", "tflops", "gflops",
     "macs", "mfu", "cost", "usd", "hours", "minutes", "qps", "hz",
 }  # fmt: skip
+_OF_MANY = re.compile(r"p\d{1,3}|mean|avg|std|min|max|total|peak|median")
+"""What a measure taken many times is summed up by."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ def is_count(path: tuple[str, ...]) -> bool:
 def is_bookkeeping(path: tuple[str, ...]) -> bool:
     """The name is of something no prediction can give: an epoch, a seed, a duration."""
     words = [word for word in _words(path[-1]) if word not in _SPLITS]
+    while len(words) > 1 and _OF_MANY.fullmatch(words[-1]):
+        words.pop()
     return any(word in _BOOKKEEPING for word in (words[-1] if words else "", _squeezed(" ".join(words))))
 
 
