@@ -54,6 +54,19 @@ def test_dry_run_json_prints_exactly_the_record_and_writes_nothing(
     assert not home.fleet_file.exists()
 
 
+def test_local_is_this_computer_and_no_host_of_that_name(
+    home: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rgt("add", "local", "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "local", "platform": "local"}
+    assert rgt("add", "local", "--name", "here") == 0
+    assert "Added here" in capsys.readouterr().out
+    (box,) = load(home.fleet_file).instances
+    assert (box.name, box.platform, box.endpoint) == ("here", "local", None)
+    assert rgt("add", "local") == 1
+    assert "already in the fleet as here" in capsys.readouterr().err
+
+
 def test_a_command_needs_no_quotes(home: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["ssh", "-p", "34567", "root@connect.west.example.com"]
     for order in ([*words, "--dry-run", "--json"], ["--dry-run", "--json", *words]):

@@ -18,7 +18,7 @@ from tui.fleet.toml_edit import Value
 from tui.model.failure import Exit, Failure
 from tui.model.text import safe
 from tui.model.via import is_via
-from tui.verbs import add_via
+from tui.verbs import add_here, add_via
 from tui.verbs.changes import read_change
 from tui.verbs.identity import following
 from tui.verbs.naming import run_word, unused, unused_name
@@ -64,7 +64,8 @@ def _register_add(sub: Parsers[argparse.ArgumentParser]) -> None:
         "text",
         metavar="TEXT",
         nargs="*",
-        help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME; job:NAMESPACE/NAME",
+        help="such as: ssh -p 34567 root@host; slurm:JOBID@BOX; pod:NAMESPACE/NAME; job:NAMESPACE/NAME; "
+        "or local, which is this computer",
     )
     add.add_argument("--name", metavar="BOX", help="its name here; made from the host when not given")
     add.add_argument(
@@ -127,6 +128,10 @@ def preview(
     text: str, name: str | None, extras: Extras, *, where: Paths, as_json: bool, out: Out = print
 ) -> int:
     """Show what `rgt add` understood. Writes nothing. Raises Failure."""
+    if add_here.is_here(text):
+        here = {"name": add_here.understood(where, name), "platform": add_here.PLATFORM}
+        out(json.dumps(here) if as_json else "\n".join(f"{k}\t{v}" for k, v in here.items()))
+        return Exit.FINE
     if is_via(text):
         entry = add_via.understood(where, text, name, _more(extras))
         told = {"name": entry.name, **entry.values}
@@ -164,6 +169,11 @@ def add(
     Raises:
         Failure: the text is no login, the name or the box is already known, or the file cannot be written.
     """
+    if add_here.is_here(text):
+        chosen = add_here.written(where, name)
+        here = {"name": chosen, "platform": add_here.PLATFORM}
+        out(json.dumps(here) if as_json else _added(chosen, where))
+        return Exit.FINE
     if is_via(text):
         entry = add_via.written(where, text, name, _more(extras))
         told = {"name": entry.name, **entry.values}
@@ -191,6 +201,8 @@ def _added(name: str, where: Paths) -> str:
 
 def write_instance(where: Paths, text: str, name: str = "") -> str:
     """Write a pasted login as a box and say so in one sentence, for the screen. Raises Failure."""
+    if add_here.is_here(text):
+        return f"Added {add_here.written(where, name or None)}, this computer."
     if is_via(text):
         entry = add_via.written(where, text, name or None, {})
         return f"Added {entry.name}, by {entry.values['transport']}."

@@ -198,8 +198,11 @@ def instance_named(name: str, where: Paths) -> Instance:
 def _preview(where: Paths, text: str) -> list[tuple[str, str]]:
     from tui.box.address import parse_address
     from tui.fleet import fleet_file
+    from tui.verbs import add_here
     from tui.verbs.naming import unused_name
 
+    if add_here.is_here(text):
+        return [("platform", "this computer"), ("name", add_here.understood(where, None))]
     address = parse_address(text)
     name = unused_name(address, fleet_file.names(where.fleet_file).instances)
     shown = {**address.as_json(), "name": name}
