@@ -74,8 +74,6 @@ def _print_chain(report: ChainReport) -> None:
         name = what.victim.name if what.victim else "–"
         line = f"{one.number:06d}  {what.at}  {what.act:<16} {what.result:<12} {name:<16} {what.run or ''}"
         print(safe(f"{line}  {what.detail}", 200).rstrip())
-    if report.beside:
-        print(f"{len(report.beside)} host-key receipts lie beside them.")
     if report.first_bad is not None:
         bad = report.first_bad
         print(safe(f"BAD  {bad.path} {bad.why}. What comes after it proves nothing about what came before."))
@@ -83,6 +81,8 @@ def _print_chain(report: ChainReport) -> None:
         print("No receipt yet.")
     else:
         print(f"The chain holds: {len(report.receipts)} receipts, head {report.head}")
+    if report.beside:
+        print(f"Receipts of accepted host keys, beside the chain: {len(report.beside)}")
 
 
 def _evidence(args: argparse.Namespace) -> int:
