@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import struct
+import time
 import zipfile
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.checkpoints.made import (
     with_members,
 )
 from tui.checkpoints.jailer import Jail
+from tui.checkpoints.one_file import judge_file
 from tui.checkpoints.pickle_globals import danger
 
 
@@ -48,6 +50,15 @@ def test_an_array_of_objects_is_a_pickle(tmp_path: Path) -> None:
     harmless = an_array(pickle.dumps([{"a": 1}]))
     for raw in (plain, harmless, harmless[:-3]):
         assert verdict_on(tmp_path, "a.npy", raw).verdict == "ignore"
+
+
+def test_arrays_of_objects_are_looked_through_only_so_far(tmp_path: Path) -> None:
+    long = an_array(b"]" + b"(N1" * (6 << 20) + b".")
+    put(tmp_path, {"a.npz": with_members(("x.npy", long), method=zipfile.ZIP_DEFLATED)})
+    began = time.process_time()
+    judged = judge_file(str(tmp_path / "a.npz"), "a.npz")
+    assert (judged.verdict.verdict, [p.code for p in judged.problems]) == ("ignore", ["pickle-not-scanned"])
+    assert time.process_time() - began < 20
 
 
 def exported(weight: bytes = floats(1, 2), *, nested: bytes = b"") -> bytes:
@@ -79,6 +90,7 @@ def test_an_exported_program_is_judged_by_its_weights(tmp_path: Path, name: str)
     assert verdict_on(tmp_path, name, hostile).globals == ("posix.system",)
 
 
+@pytest.mark.slow  # torch takes seconds to trace the smallest program
 def test_torchs_own_exported_program_is_good_and_its_numbers_are_read(tmp_path: Path) -> None:
     torch = need_torch()
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.randn(1, 3),))

@@ -13,14 +13,15 @@ from tui.checkpoints.judged import Judged, say
 from tui.checkpoints.pickle_globals import certain, danger, refused
 from tui.checkpoints.pickle_reader import Pickle, PickleDamaged, PickleTooLong, read_pickle
 from tui.checkpoints.source import Source
-from tui.checkpoints.zip_directory import BadZip, Member, TooManyMembers, locate, read_directory
+from tui.checkpoints.zip_directory import STORED, BadZip, Member, TooManyMembers, locate, read_directory
 from tui.checkpoints.zip_members import expanded
+from tui.model.verdict import Problem
 
 MAGIC = b"\x93NUMPY"
 _OBJECTS = re.compile(rb"['\"]descr['\"]\s*:\s*(?:['\"]\|O\d*['\"]|\[.*['\"]\|?O\d*['\"])", re.DOTALL)
 _HEADER = 64 << 10
 _MOST = 16 << 20
-"""Bytes of one array of objects that are looked through."""
+"""Bytes of a file's arrays of objects that are looked through."""
 
 
 def judge_array(source: Source, path: str) -> Judged | None:
@@ -31,24 +32,36 @@ def judge_array(source: Source, path: str) -> Judged | None:
 
 def judge_arrays(source: Source, path: str) -> Judged | None:
     """The verdict on a ``.npz`` that would run code; None for any other zip."""
+    names: list[str] = []
+    left = _MOST
     try:
         directory = read_directory(source)
         arrays = [member for member in directory.members if member.name.endswith(".npy")]
         if not arrays:
             return None
         locate(source, directory)
-        names = [name for member in arrays for name in _names(_begin(source, member))]
+        for member in arrays:
+            raw = _begin(source, member, left)
+            left -= len(raw) if _OBJECTS.search(raw[:_HEADER]) else 0
+            names += _names(raw)
+            if left <= 0:
+                problem = Problem(code="pickle-not-scanned", path=path)
+                unread = Judged(say(path, "other", "ignore", format="numpy"), problems=(problem,))
+                return _unsafe(path, names) or unread
     except (BadZip, TooManyMembers):
         return None
     return _unsafe(path, names)
 
 
-def _begin(source: Source, member: Member) -> bytes:
-    """An array of objects as far as it is looked through; of any other its header."""
+def _begin(source: Source, member: Member, most: int) -> bytes:
+    """An array of objects, at most so many bytes of it; of any other its header."""
+    if member.method == STORED:
+        head = source.read(member.start, min(member.size, _HEADER))
+        return source.read(member.start, min(member.size, most)) if _OBJECTS.search(head) else head
     found = b""
     for block in expanded(source, member):
         found += bytes(block)
-        if len(found) >= (_MOST if _OBJECTS.search(found[:_HEADER]) else _HEADER):
+        if len(found) >= (most if _OBJECTS.search(found[:_HEADER]) else _HEADER):
             break
     return found
 

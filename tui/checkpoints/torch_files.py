@@ -19,8 +19,8 @@ from tui.checkpoints.zip_members import ZipBomb, check_member, check_sizes, reco
 from tui.model.verdict import CheckpointVerdict, Problem
 
 _LOCAL = struct.Struct("<4s5H3L2H")
-_PICKLES = 1000
-"""Pickles in a row that are looked through."""
+_PICKLES, _BEHIND = 1000, 8 << 20
+"""Pickles behind the first that are looked through, and their bytes."""
 _TORCH_MEMBERS = (
     "data.pkl", "/version", "/.format_version", "/byteorder", "constants.pkl", "/data/0", *EXPORTED_MEMBERS,
 )  # fmt: skip
@@ -215,7 +215,7 @@ def _behind(source: Source, at: int) -> list[str]:
         except (PickleDamaged, PickleTooLong):
             found.globals = list(certain(found.globals))
         names += [name for name in refused(found.globals) if danger(name) == "high"]
-        if not found.end:
+        if not found.end or stream.tell() > _BEHIND:
             break
     return list(dict.fromkeys(names))
 

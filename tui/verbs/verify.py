@@ -227,7 +227,7 @@ def _metrics(root: str) -> tuple[list[dict[str, Any]], list[Problem], Acceptance
         for p in report.problems
     ]
     if not report.metrics and not problems:
-        why = "no figure in a metrics.json, and no custody.toml that names another file"
+        why = "no figure in a metrics.json or in a summary beside predictions, and no custody.toml names one"
         problems.append(Problem(code="metrics-not-checked", detail=why))
     return report.as_json(), problems, report.outcome
 
