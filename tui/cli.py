@@ -108,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `rgt`. Returns the exit code; every failure is one sentence on stderr."""
     if argv is None:
         _end_in_order()
+        _have_streams()
         _say_anything()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -139,6 +140,18 @@ def _end_in_order() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+
+
+def _have_streams() -> None:
+    """A stream that was closed by whoever started rgt leads nowhere.
+
+    Else the first files that are opened, or a link, would stand in its place, and take what a child prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in the order of their numbers
+        if getattr(sys, name) is None:
+            stream = open(os.open(os.devnull, os.O_RDWR), mode)  # noqa: SIM115, PTH123 - open until the end
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def _say_anything() -> None:

@@ -55,10 +55,10 @@ def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_terminal_that_lacks_a_sign_breaks_nothing_off() -> None:
+def test_a_terminal_that_lacks_a_sign_breaks_nothing_off(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tui.cli", "profiles", "autodl"],
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "RGT_HOME": "/nonexistent"},
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "RGT_HOME": str(tmp_path)},
         capture_output=True,
         timeout=60,
     )
@@ -84,3 +84,32 @@ def test_what_may_be_left_out_is_not_asked_for(capsys: pytest.CaptureFixture[str
 )
 def test_the_advice_fits_the_fault(number: int, help_: str) -> None:
     assert last_words(raised(OSError(number, os.strerror(number), "/home/x"))).endswith(help_)
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code", "said"),
+    [
+        ("", "<&-", 2, "The screen needs a terminal."),
+        ("", ">&-", 2, "The screen needs a terminal."),
+        ("", "2>&- <&-", 2, ""),
+        ("add", "<&-", 2, "There is no text."),
+        ("triage --log -", "<&- >&-", 0, ""),
+        ("gotchas oom", ">&-", 0, ""),
+        ("nonsense", ">&- 2>&-", 2, ""),
+    ],
+)
+def test_a_stream_that_was_closed_is_no_fault(
+    words: str, closed: str, code: int, said: str, tmp_path: Path
+) -> None:
+    line = f"{sys.executable} -m tui.cli {words} {closed}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={**os.environ, "RGT_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "rgt's own" not in done.stderr
