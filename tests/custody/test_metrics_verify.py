@@ -245,6 +245,33 @@ def test_a_declaration_in_the_folder_is_read_but_chooses_no_program(tmp_path: Pa
         verify_metrics(tmp_path)
 
 
+def test_a_declaration_needs_no_table_around_it_and_is_never_passed_over(tmp_path: Path) -> None:
+    write_csv(tmp_path / "predictions.csv", answers())
+    write_metrics(tmp_path, accuracy="0.900")
+    own = tmp_path / "custody.toml"
+    own.write_text("[[predictions]]\nfiles = ['predictions.csv']\ncount = 21\n")
+    assert verify_metrics(tmp_path).metrics[0].verdict == "population-incomplete"
+    own.write_text("[[prediction]]\nfiles = ['predictions.csv']\n")
+    with pytest.raises(Failure, match=r"no \[custody\] table"):
+        verify_metrics(tmp_path)
+    own.write_text("# nothing yet\n")
+    assert verify_metrics(tmp_path).metrics[0].verdict == "recomputed"
+
+
+def test_the_job_file_in_the_folder_declares_where_the_predictions_it_names_lie_there(tmp_path: Path) -> None:
+    write_csv(tmp_path / "predictions.csv", answers())
+    write_metrics(tmp_path, accuracy="0.900")
+    job = tmp_path / "job.toml"
+    said = 'name = "x"\nrun = ["python3"]\n[[custody.predictions]]\nfiles = ["%s"]\ncount = 21\n'
+    job.write_text(said % "predictions.csv")
+    assert verify_metrics(tmp_path).metrics[0].verdict == "population-incomplete"
+    job.write_text(said % "elsewhere/predictions.csv")  # the job's, and not this folder's
+    assert verify_metrics(tmp_path).metrics[0].verdict == "recomputed"
+    job.write_text("[custody]\nbroken = 1\n")
+    report = verify_metrics(tmp_path)
+    assert report.outcome == "accepted" and any("job.toml" in note for note in report.notes)
+
+
 def _evaluated(root: Path, program: str, **evaluator: Any) -> Measured:
     write_csv(root / "predictions.csv", answers())
     write_metrics(root, accuracy="0.900", own_score="12.50")

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -21,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tui.custody.child import Ended, Limits, run_own
 from tui.custody.evaluator import EvaluatorFailed, evaluate
+from tui.custody.predictions.files import declared_source
 from tui.custody.scoring.asks import Ask, Examined
 from tui.custody.scoring.claims import Claims, collect_claims, unread
 from tui.custody.scoring.figures import agrees, decimal_text, same
@@ -30,6 +32,7 @@ from tui.model.metrics import Declaration, Measured, MeasuredMetric, MetricProbl
 from tui.model.text import safe
 
 DECLARATION_FILE = "custody.toml"
+JOB_FILE = "job.toml"
 TIMEOUT = 1800.0
 """Seconds for each of the two implementations."""
 MEMORY = 24 << 30
@@ -56,8 +59,8 @@ def verify_metrics(
 
     Args:
         root: a sealed export, a run, or any folder with ``metrics.json`` files beside predictions.
-        declaration: what the job file says; by default ``custody.toml`` in the folder, whose evaluator is
-            never run.
+        declaration: what the job file says; by default ``custody.toml`` in the folder, else ``job.toml``
+            where the predictions it names lie there. The evaluator in them is never run.
         timeout: seconds for each implementation.
         stop: asked several times a second whether to give up.
 
@@ -79,24 +82,55 @@ def verify_metrics(
 
 def _found_declaration(root: Path, notes: list[str]) -> Declaration:
     """What the folder says of itself. It may say where its predictions are, not what this computer runs."""
-    path = root / DECLARATION_FILE
-    if path.is_symlink() or not path.is_file():
-        return Declaration()
-    found = read_table(path)
+    name, found = DECLARATION_FILE, _own_table(root / DECLARATION_FILE)
+    if found is None:
+        name, found = JOB_FILE, _job_table(root, notes)
     if found is None:
         return Declaration()
-    notes.append(f"declared by {DECLARATION_FILE} in the folder itself")
+    notes.append(f"declared by {name} in the folder itself")
     named = [name for p in found.populations for name in (p.ids, *p.target_files) if isinstance(name, str)]
     if any(_leaves(name) for name in named):
         raise Failure(
-            f"{DECLARATION_FILE} names a file outside the folder.",
-            do="Declare it in the job file instead.",
+            f"{name} names a file outside the folder.",
+            do="Give the run's name instead of a folder, or put the file into the folder.",
         )
     if found.evaluator is not None:
-        notes.append(
-            f"the evaluator in {DECLARATION_FILE} was not run: a folder under test does not choose programs"
-        )
+        notes.append(f"the evaluator in {name} was not run: a folder under test does not choose programs")
     return found.model_copy(update={"evaluator": None})
+
+
+def _own_table(path: Path) -> Declaration | None:
+    """The folder's own declaration: a ``[custody]`` table, or the tables in it alone. Raises Failure."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    found = read_table(path)
+    if found is not None:
+        return found
+    flat = tomllib.loads(path.read_text("utf-8"))
+    try:
+        return Declaration.model_validate(flat) if flat else None
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
+        raise Failure(
+            f"{path.name} has no [custody] table, and {safe(place, 80)} is not understood without one.",
+            do="Write [[custody.predictions]] and [[custody.metrics]], as in a job file.",
+        ) from None
+
+
+def _job_table(root: Path, notes: list[str]) -> Declaration | None:
+    """What the job file in the folder says, where the folder is the one it speaks of."""
+    path = root / JOB_FILE
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        found = read_table(path)
+    except Failure as failure:
+        notes.append(f"{JOB_FILE} in the folder was not used: {failure.line}")
+        return None
+    if found is None or not found.populations:
+        return None
+    there = all(declared_source(root, population).files for population in found.populations)
+    return found if there else None
 
 
 def _leaves(name: str) -> bool:
