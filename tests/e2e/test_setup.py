@@ -141,7 +141,7 @@ def test_each_step_that_fails_is_told_and_done_again(
     one = pane(100, 34)
     answered(one, "Where do you rent", "g", "Enter")  # the first one: AutoDL
     answered(one, "Read it once", "Enter")
-    failed(one, "Which key", "cannot be made", "Enter")
+    failed(one, "Which key", r"cannot be\s+made", "Enter")
     (home / ".ssh").unlink()
     answered(one, "Which key", "Enter")
     answered(one, "Paste the line", "Enter")
