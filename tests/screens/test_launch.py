@@ -25,6 +25,7 @@ from tui.model.command import (
     StartLaunch,
 )
 from tui.model.launch import LaunchView
+from tui.model.text import safe
 from tui.screens.fleet import FleetScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.typed_line import TypedLine
@@ -170,6 +171,27 @@ async def test_enter_says_why_it_does_nothing(view: LaunchView | None, says: str
         await pilot.press("enter")
         assert sent(app) == []
         assert any(says in line for line in said(app)), said(app)
+
+
+async def test_who_pressed_enter_too_early_is_told_when_the_look_is_done() -> None:
+    async with launching(LaunchView(working=True)) as (app, pilot):
+        await pilot.press("enter")
+        await turn(app, pilot, at.CHOOSING)
+        assert any("Here they are; Enter chooses" in line for line in said(app))
+        assert sent(app) == []  # what was not seen is not chosen
+
+
+async def test_a_file_that_could_not_be_taken_stays_under_the_cursor() -> None:
+    """A second Enter must not choose another one."""
+    async with launching(at.CHOOSING) as (app, pilot):
+        await pilot.press("j", "enter")
+        (first,) = sent(app)
+        assert isinstance(first, ChooseJob)
+        await turn(app, pilot, replace(at.CHOOSING, working=True))
+        await turn(app, pilot, replace(at.CHOOSING, problem=safe("It is a matrix, which a queue runs.")))
+        assert "which a queue runs" in flat(app)
+        await pilot.press("enter")
+        assert sent(app) == [first]
 
 
 async def test_a_path_is_typed_and_earlier_ones_come_back() -> None:

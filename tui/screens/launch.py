@@ -80,6 +80,7 @@ class LaunchScreen(View):
         self._followed: object = None
         self._detailed: object = None
         self._listed: object = None
+        self._waited = False  # Enter came before there was anything to choose
         self._choices: tuple[rows.Choice, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -140,6 +141,9 @@ class LaunchScreen(View):
             steps.select(view.stage)
             self._draw_stage()
             self._focus_now()
+            if self._waited and view.jobs is not None:
+                self._waited = False
+                self.host.say("Here they are; Enter chooses the one under the cursor.")
         self._draw_stage()
 
     def _where(self, view: LaunchView) -> list[Span]:
@@ -160,9 +164,8 @@ class LaunchScreen(View):
             return
         options = self._options
         options.focus()
-        proposed = self.view.proposed if self.view.stage == "box" else None
-        if not (proposed and options.select(proposed)):
-            options.move_to(0)
+        if self.view.stage == "box" and self.view.proposed:
+            options.select(self.view.proposed)
 
     @property
     def stage(self) -> Stage:
@@ -201,14 +204,16 @@ class LaunchScreen(View):
         view, stage = self.view, self.stage
         self._choices = self._list(stage)
         self.set_class(bool(self._choices), "-options")
+        # A file that could not be taken stays under the cursor; a plan that was made anew does not.
+        listed = (stage, view.working and stage != "job") if self._choices else None
         if self._choices:
             options = self._options
             taken = _FEW if self._low else len(STAGES)
             options.styles.height = min(len(self._choices), max(3, self.size.height - taken - _ELSE))
             options.show_items([Item(one.key, one.line) for one in self._choices])
-            if self._listed != (stage, view.working):
+            if self._listed != listed:
                 options.move_to(0)
-            self._listed = (stage, view.working)
+        self._listed = listed
         detail, choice = self.query_one(Scroll), self.choice
         shown = (stage, choice.key if choice else None)
         detail.fill(self._about(stage, choice), anew=shown != self._detailed)
@@ -284,6 +289,7 @@ class LaunchScreen(View):
         elif self.stage != view.stage:
             self.query_one(LaunchSteps).select(view.stage)
         elif choice is None or view.working or view.stage in ("preflight", "plan", "answer"):
+            self._waited = view.stage == "job" and view.jobs is None
             self.host.say(self._nothing_to_choose(view, choice))
         elif view.stage == "job":
             self._choose_job(choice)
