@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.real import need
-from tests.runs.begun import Begin, begin
+from tests.runs.begun import Begin, begin, laid_down
 from tui.box.local import LocalTransport
 from tui.runs.truth import look
 
@@ -57,6 +57,22 @@ async def test_a_chain_ends_with_its_artifact_and_a_marker_for_each_stage(begin:
     assert "PYTHONUNBUFFERED=1\n" in told
     assert truth.start["plan"] == (one.run / ".rgt/plan/id").read_text().strip()
     assert truth.start["boot"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_a_set_up_file_that_ends_the_shell_is_told_and_one_that_fails_is_not_heeded(
+    begin: Begin, tmp_path: Path, shell: str
+) -> None:
+    (tmp_path / "hook.sh").write_text("exit 3\n")
+    run = await laid_down(tmp_path / "r-1", run=["sh", "-c", 'echo "$PROXY" >out'], finish="out")
+    (run / ".rgt/plan/hook").write_text(f"{tmp_path}/hook.sh\n")
+    assert (await begin(shell, place=run)).wait() == 76
+    truth = await look(LocalTransport(), str(run))
+    assert (truth.state, truth.end["reason"], truth.child) == ("failed", "hook", None)
+    assert "hook.sh ended the shell" in truth.why
+    (tmp_path / "hook.sh").write_text('export PROXY="$UNSET_NAME"on\nfalse\n')
+    assert (await begin(shell, place=run)).wait() == 0
+    assert (run / "out").read_text() == "on\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -188,6 +188,7 @@ _REASONS: dict[str, tuple[State, str]] = {
         "The job ended well, but the artifact of {stage} is not there, or is old.",
     ),
     "no-workdir": ("failed", "The folder of stage {stage} is not there."),
+    "hook": ("failed", "The platform's set-up file {stage} ended the shell; nothing was begun."),
     "no-room": ("failed", "Stage {stage} was done, and the full disk took no marker of it."),
 }
 

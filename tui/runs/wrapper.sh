@@ -102,8 +102,10 @@ hook() { # a platform's own set-up, such as a proxy; it may use unset names
   file=$(line "$plan/hook")
   if [ -n "$file" ] && [ -r "$file" ]; then
     set +u
+    trap 'set -u; trap - EXIT; finish hook 76 "$file"' EXIT # one that ends the shell ends it with a word
     # shellcheck disable=SC1090 # named by the platform's profile
     . "$file" >/dev/null 2>&1
+    trap - EXIT
     set -u
   fi
 }
