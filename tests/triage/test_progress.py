@@ -70,6 +70,9 @@ def read(text: str) -> Progress | None:
          "step", 100, None, None, 45.1),
         ("INFO ts/train.py:232 step:10K smpl:80K ep:36 epch:3.56 loss:0.183 grdn:12.4 lr:1.0e-05",
          "step", 10000, None, 0.183, None),
+        # shares and short names
+        ("Training: 45% (450/1000) loss: 0.731 eta: 0:12:33", "step", 450, 1000, 0.731, 753),
+        ("2024-06-01 10:00:00 | train | INFO | it=1200/5000 loss=0.3311", "step", 1200, 5000, 0.3311, None),
         # counters in Chinese
         ("第 3/20 轮, 步数 150/400, 损失: 0.5123", "epoch", 3, 20, 0.5123, None),
         # nanoGPT

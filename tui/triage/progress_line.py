@@ -69,7 +69,7 @@ _COUNTERS = (
 _COLON = r"(?:\(train\))?['\"]?\s*[:：=#]?\s*\[?['\"]?\s*"
 _STEP = re.compile(rf"{_COUNTED}(?:{_COUNTERS}){_COLON}(?P<step>{_COUNT})(?![\d.]*\d*(?:ms|s|it)?/)(?!\.\d)")
 _STEP_OF = re.compile(
-    rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)|batch(?=\W)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
+    rf"{_COUNTED}(?:{_COUNTERS}|(?<=\[)batch(?==)|it(?==)|batch(?=\W)){_COLON}(?P<step>{_COUNT})\s*(?:/|of)\s*(?P<steps>{_COUNT})"
 )
 _TOTAL = re.compile(
     rf"(?i)\btotal[ _](?:optimi[sz]ation[ _]|train(?:ing)?[ _])?steps['\"]?\s*[:=]\s*(?P<steps>{_COUNT})"
@@ -82,10 +82,11 @@ _CELLS = re.compile(
     rf"\|\s+(?:time/)?total_timesteps\s+\|\s+(?P<step>{_COUNT})\s+\|\s*\Z"
 )  # Stable-Baselines3
 _SHARE = re.compile(rf"(?P<step>{_COUNT}) \(\d+\.\d+%\)\s+[\d.,]+ m?s\b")  # Nerfstudio
+_PERCENT = re.compile(rf"\d{{1,3}}(?:\.\d+)?% ?\((?P<step>{_COUNT}) ?/ ?(?P<steps>{_COUNT})\)")
 _DARKNET = re.compile(r"\s*(?P<step>\d+): [\d.]+, [\d.]+ avg loss,")
 _BOOSTED = re.compile(r"\[(?P<step>\d+)\]\s+[\w'. @-]+: ?-?[\d.]+\b")  # XGBoost, LightGBM
 _CATBOOST = re.compile(r"(?P<step>\d+):\s+learn: ")
-_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _DARKNET, _CATBOOST)
+_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _PERCENT, _DARKNET, _CATBOOST)
 _THOUSANDS = re.compile(r"\bstep:(?P<step>\d+)K\b")  # LeRobot: "step:10K"
 # What stands before a counter that is a setting: how many there will be, or how often something is done.
 _SETTING = re.compile(
@@ -126,7 +127,7 @@ _END = re.compile(
     r"|\btrain(?:ing)? (?:has |is |was )?(?:successfully )?(?:finished|completed?|done|ended)\b"
     r"|\b(?:job|run|training|script|process)\b.{0,40}"
     r"\b(?:finished|completed|exited) with (?:exit )?(?:code|status)[ :=]*0\b"
-    r"|(?:训练|訓練)\s*(?:结束|結束|完成|完毕)"
+    r"|(?:训练|訓練)\s*已?(?:结束|結束|完成|完毕)"
     r"|\bearly ?stopping\b.*\b(?:triggered|stopping training)|\bstopping training early\b"
 )
 # An end whatever else the line says: Lightning's early stopping, and MLPerf's record of a success.
