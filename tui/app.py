@@ -21,13 +21,14 @@ from rich.console import RenderableType
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
-from textual.events import Resize
+from textual.events import Event, Key, Paste, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
 from tui.actions import BY_ID, Action, Level
 from tui.guard import Guard
+from tui.key_order import AT_ONCE, KeyOrder, Passed
 from tui.leaving import LEAVE_S, heed_signals
 from tui.lending import Lending
 from tui.model.failure import Exit, Failure
@@ -107,6 +108,7 @@ class RgtApp(App[int]):
         super().__init__()
         self._guard = Guard(self._report)
         self._lending = Lending(self, self._leave)
+        self._keys = KeyOrder(self)
         self._toasts = Toasts(self, lambda: self._way_to("messages"))
         self._bell: Bell | None = None
         self._rings = bell
@@ -349,6 +351,17 @@ class RgtApp(App[int]):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         super()._display(screen, sparing(renderable))
+
+    async def on_event(self, event: Event) -> None:
+        if not isinstance(event, Key | Paste) or event.is_forwarded or getattr(event, "key", "") in AT_ONCE:
+            await super().on_event(event)
+        elif not self._keys.hold(event):
+            target = self.focused or self.screen
+            await super().on_event(event)
+            self._keys.follow(target)
+
+    def on_passed(self, message: Passed) -> None:
+        self._keys.passed(message)
 
     def on_resize(self, event: Resize) -> None:
         if self._everywhere is not None:

@@ -1,0 +1,59 @@
+"""Keys that come in one burst do what they do when they are typed slowly."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from textual import events
+from textual.keys import _character_to_key
+from textual.widgets import Input
+
+from tests.fixtures.fleet_fixture import fleet
+from tests.screens.app_harness import roster, running, until
+from tui import key_order
+from tui.app import RgtApp
+from tui.screens.command_line import CommandLine
+from tui.screens.fleet import FleetScreen
+
+
+def burst(app: RgtApp, text: str, *after: str) -> None:
+    """All of these keys, before any of them is done."""
+    for one in text:
+        app.post_message(events.Key(_character_to_key(one), one))
+    for key in after:
+        app.post_message(events.Key(key, None))
+
+
+async def test_a_burst_goes_to_the_line_that_its_first_key_opens() -> None:
+    async with running(fleet()) as (app, pilot):
+        sorted_by = roster(app).sort_by
+        burst(app, "/done", "enter")
+        await until(pilot, lambda: roster(app).query_text == "done")
+        assert roster(app).counts[0] == 1
+        assert isinstance(app.screen, FleetScreen)  # `e` in it opens another view
+        assert roster(app).sort_by == sorted_by  # `s` sorts
+
+
+async def test_a_burst_goes_to_the_view_that_its_first_key_opens() -> None:
+    async with running(fleet()) as (app, pilot):
+        burst(app, ":hel")
+        await until(pilot, lambda: isinstance(app.screen, CommandLine))
+        await until(pilot, lambda: app.screen.query_one(Input).value == "hel")
+
+
+async def test_keys_that_move_are_all_done_in_order() -> None:
+    async with running(fleet()) as (app, pilot):
+        keys = [item.key for item in roster(app).items]
+        burst(app, "jjjk")
+        await until(pilot, lambda: roster(app).key == keys[2])
+
+
+async def test_a_key_whose_trace_is_lost_holds_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_order.KeyOrder, "passed", lambda _self, _message: None)
+    async with running(fleet()) as (app, pilot):
+        keys = [item.key for item in roster(app).items]
+        began = asyncio.get_running_loop().time()
+        burst(app, "jj")
+        await until(pilot, lambda: roster(app).key == keys[2])
+        assert asyncio.get_running_loop().time() - began >= key_order.PATIENCE_S * 0.9
