@@ -205,7 +205,8 @@ class LaunchScreen(View):
         self._choices = self._list(stage)
         self.set_class(bool(self._choices), "-options")
         # A file that could not be taken stays under the cursor; a plan that was made anew does not.
-        listed = (stage, view.working and stage != "job") if self._choices else None
+        again = (view.working, view.consent) if stage != "job" else ()
+        listed = (stage, again) if self._choices else None
         if self._choices:
             options = self._options
             taken = _FEW if self._low else len(STAGES)
