@@ -120,6 +120,18 @@ def test_files(tmp_path: Path) -> None:
     assert keymap.load(path, ACTIONS).problems
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[keys]\nsort = "v"\n', "a keymap has no tables"),
+        ('srot = "v"\n', "Did you mean sort?"),
+        ('xyzzy = "v"\n', "`:` in rgt completes their names."),
+    ],
+)
+def test_a_name_that_no_action_has_comes_with_the_way_on(text: str, told: str) -> None:
+    assert told in read(text).problems[0].line
+
+
 LINES = st.lists(
     st.tuples(
         st.sampled_from([*BY_ID, "nope", "a.b"]),

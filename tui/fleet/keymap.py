@@ -6,6 +6,7 @@ Textual accepts any id and any key name in silence, and of two actions with one 
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -77,6 +78,15 @@ def load(path: Path, actions: Iterable[Bindable], reserved: Collection[str] = ()
         return Keymap({}, (failure,))
 
 
+def _stranger(name: str, value: object, known: Collection[str]) -> str:
+    """What is wrong with a name that no action has, and how it is written."""
+    if isinstance(value, dict):
+        return f'[{safe(name, 40)}]: a keymap has no tables; write lines such as sort = "v" at its top.'
+    near = difflib.get_close_matches(name, known, 1)
+    meant = f"Did you mean {near[0]}?" if near else "`:` in rgt completes their names."
+    return f"{safe(name, 40)} is not an action. {meant}"
+
+
 def read(
     text: str, actions: Collection[Bindable], reserved: Collection[str] = (), file: str = "keymap.toml"
 ) -> Keymap:
@@ -93,7 +103,7 @@ def read(
 
     for name, value in data.items():
         if name not in by_id:
-            say(name, f"{safe(name, 40)} is not an action; `?` in rgt lists their names.")
+            say(name, _stranger(name, value, by_id))
             continue
         try:
             overrides[name] = _keys(name, value, reserved)
