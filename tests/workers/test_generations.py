@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui.model.failure import Failure
+from tui.runs.carry import carry_lines
 from tui.workers.carried_back import copy_in
 from tui.workers.generations import Chosen, Found, choose
 
@@ -91,6 +92,17 @@ def test_a_folder_that_was_cut_while_it_was_written_is_passed_over_and_named() -
     assert "out/checkpoint-1000 is not whole: it lacks trainer_state.json" in found.skipped[0]
     with pytest.raises(Failure, match="No checkpoint in copy-1 is whole"):
         chosen([path for path in HF if "trainer_state" not in path], "out/checkpoint-*")
+
+
+def test_a_folder_is_told_in_one_line_and_what_was_passed_over_is_said(tmp_path: Path) -> None:
+    for path in (*trainer(7), *trainer(8)[:-1]):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"x" * 100)
+    told = list(carry_lines(copy_in(tmp_path, "out/checkpoint-*")))
+    assert [title for title, _ in told] == ["passed", "carry"]
+    assert "checkpoint-8 is not whole: it lacks trainer_state.json" in told[0][1]
+    assert told[1][1].startswith("out/checkpoint-7: 5 files, 500 B")
+    assert list(carry_lines(())) == [("carry", "nothing: it begins at step 0")]
 
 
 def test_the_copy_may_be_of_the_output_folder_or_of_one_checkpoint(tmp_path: Path) -> None:

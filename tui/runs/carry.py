@@ -6,7 +6,7 @@ Each file arrives in pieces beside its name, is hashed there, and gets the name 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from tui.model.text import SafeText, amount, safe
 
 PIECE = 8 << 20
 _TRIES = 6
+_LISTED = 3
+"""Files of one folder that are told by name."""
 
 # $1 the run's folder, $2 path below it, $3 where the piece begins. The piece comes in; how much is there goes
 # out.
@@ -64,6 +66,7 @@ class Carried:
         path: below the run's folder.
         here: where it lies on this computer when it is carried.
         origin: where it comes from, where that is another place.
+        beside: newer ones that are not whole, and were passed over for it.
     """
 
     path: str
@@ -71,6 +74,30 @@ class Carried:
     bytes: int
     sha256: str
     origin: str = ""
+    beside: tuple[SafeText, ...] = ()
+
+
+def carry_lines(files: Sequence[Carried]) -> Iterator[tuple[str, SafeText]]:
+    """What would be carried, as titles and sentences: a file by itself, a folder in one line."""
+    folders: dict[str, list[Carried]] = {}
+    for one in files:
+        folders.setdefault(one.path.rpartition("/")[0], []).append(one)
+        for words in one.beside:
+            yield "passed", words
+    for folder, inside in folders.items():
+        if len(inside) > _LISTED:
+            size = amount(sum(one.bytes for one in inside))
+            origin = inside[0].origin or inside[0].here.parent
+            yield (
+                "carry",
+                safe(f"{folder}: {len(inside)} files, {size}, each by its SHA-256, from {origin}", 500),
+            )
+            continue
+        for one in inside:
+            told = f"{one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…"
+            yield "carry", safe(f"{told}, from {one.origin or one.here}", 500)
+    if not files:
+        yield "carry", SafeText("nothing: it begins at step 0")
 
 
 async def carry(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
-from tui.model.text import amount, safe
+from tui.model.text import safe
 
 if TYPE_CHECKING:
     from tui.box.transport import Transport
@@ -126,15 +126,11 @@ async def _told_here(task: Errand, base: Path) -> bool:
 
 
 def _tell(old: Fate, files: tuple[Carried, ...], task: Errand) -> None:
+    from tui.runs.carry import carry_lines
     from tui.workers.launch_once import plan_lines
 
     _say(f"  old      {old.kind}: {old.why}")
-    for one in files:
-        told = f"{one.path}, {amount(one.bytes)}, sha256 {one.sha256[:12]}…"
-        _say(f"  carry    {told}, from {one.origin or one.here}")
-    if not files:
-        _say("  carry    nothing: it begins at step 0")
-    for title, text in plan_lines(task):
+    for title, text in (*carry_lines(files), *plan_lines(task)):
         _say(f"  {title:<8} {text}")
 
 

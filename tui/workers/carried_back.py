@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.custody.bag import DATA
@@ -88,7 +88,7 @@ def durable_copy(run: str, pattern: str, where: Paths) -> DurableCopy:
         Carried(name, staging / one.path, one.size, one.sha256.removeprefix("sha256:"), title)
         for name, one in zip(chosen.files.values(), bag, strict=True)
     )
-    return DurableCopy(report, files, bag, staging, chosen, pattern)
+    return DurableCopy(report, _passing(chosen, files), bag, staging, chosen, pattern)
 
 
 def copy_in(folder: Path, pattern: str) -> tuple[Carried, ...]:
@@ -104,7 +104,12 @@ def copy_in(folder: Path, pattern: str) -> tuple[Carried, ...]:
     found = _listed(folder)
     texts = _texts(folder, wanted_texts(found))
     chosen = choose(found, pattern, safe(str(folder), 200), texts, own_name=folder.absolute().name)
-    return tuple(_carried(folder / path, below) for path, below in chosen.files.items())
+    return _passing(chosen, tuple(_carried(folder / path, below) for path, below in chosen.files.items()))
+
+
+def _passing(chosen: Chosen, files: tuple[Carried, ...]) -> tuple[Carried, ...]:
+    """The files, the first of them with what was passed over."""
+    return (replace(files[0], beside=chosen.skipped), *files[1:])
 
 
 def _listed(folder: Path) -> dict[str, Found]:
