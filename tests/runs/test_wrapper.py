@@ -27,7 +27,7 @@ SHELLS = ("dash", "busybox", "bash")
 
 def test_shellcheck_has_nothing_to_say() -> None:
     tool = need("shellcheck")["shellcheck"]
-    for name in ("wrapper.sh", "tell.sh", "leash.sh", "queue.sh"):
+    for name in ("wrapper.sh", "tell.sh", "leash.sh", "queue.sh", "batch.sh"):
         text = resources.files("tui.runs").joinpath(name).read_bytes()
         said = subprocess.run([tool, "-s", "sh", "-"], input=text, capture_output=True, timeout=60)
         assert said.stdout == b""
