@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import sys
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +24,8 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 
-from tui.actions import BY_ID, Action, Level
+from tui.acting import Acting
+from tui.actions import BY_ID
 from tui.guard import Guard
 from tui.key_order import AT_ONCE, KeyOrder, Passed
 from tui.leaving import LEAVE_S, heed_signals
@@ -107,7 +106,7 @@ class RgtApp(App[int]):
     ) -> None:
         super().__init__()
         self._guard = Guard(self._report)
-        self._lending = Lending(self, self._leave)
+        self._lending = Lending(self, self._leave, self._request_frame)
         self._keys = KeyOrder(self)
         self._toasts = Toasts(self, lambda: self._way_to("messages"))
         self._bell: Bell | None = None
@@ -117,7 +116,6 @@ class RgtApp(App[int]):
         self.glyphs = glyphs
         self.key_overrides = dict(key_overrides or {})
         self.shell_argv = shell_argv
-        self._rgt = tuple(rgt)
         self.add_box = add_box
         self.save_theme = save_theme
         self.period_s = 2.0
@@ -128,6 +126,15 @@ class RgtApp(App[int]):
         self._state = state or Path.home()
         self._environ = os.environ if environ is None else environ
         self._everywhere: Everywhere | None = None
+        self._acting = Acting(
+            self,
+            self._guard,
+            self._lending,
+            say=self.say,
+            everywhere=lambda: self._everywhere,
+            rgt=rgt,
+            read_only=read_only,
+        )
         self._touched: set[str] = set()
         self._frame_due = False
         self.animation_level = "none"
@@ -379,26 +386,8 @@ class RgtApp(App[int]):
         await self.perform(action_id)
 
     async def perform(self, action_id: str, text: str | None = None) -> None:
-        """Do what the registry calls `action_id`, on the focused widget, its parents, the screen or the app.
-
-        This is the one guard around actions: a failure becomes a toast, and the app runs on.
-        """
-        action = BY_ID.get(action_id)
-        if action is None:
-            self.say(f"There is no command {action_id!r}.", "attention")
-        elif self.read_only and action.level > Level.OBSERVE:
-            self.say(f"{action.id} changes something; this is read-only mode.", "attention")
-        elif (handler := self._handler(action)) is None:
-            self.say(f"{action.label.removeprefix(': ')}: nothing to do that with here.", "attention")
-        else:
-            await self._guard.act(action.id, lambda: handler(text) if text is not None else handler())
-
-    def _handler(self, action: Action) -> Callable[..., Any] | None:
-        name = f"action_{action.id}"
-        near = self.focused.ancestors_with_self if self.focused else ()
-        places = [*near, self.screen, self, self._everywhere]
-        found = next((getattr(p, name) for p in places if callable(getattr(p, name, None))), None)
-        return found if found is not None or not action.runs else partial(self._run_verb, action)
+        """Do what the registry calls `action_id`; a failure becomes a toast, and the app runs on."""
+        await self._acting.perform(action_id, text)
 
     def _report(self, text: str, level: str) -> None:
         from tui.model.event import Notice
@@ -433,20 +422,5 @@ class RgtApp(App[int]):
 
     async def _shell(self, box: str, argv: list[str]) -> None:
         said = await self._lending.shell(box, argv)
-        self._request_frame()
         if said is not None:
             self.say(*said)
-
-    def _run_verb(self, action: Action, text: str = "") -> None:
-        """Hand the terminal to a verb about what is selected; Enter comes back from what it said."""
-        if self._everywhere is None:
-            raise Failure("Nothing is selected yet.")
-        if not text and action.takes and not action.takes.startswith("["):
-            self._everywhere.action_command(f"{action.id} ")
-            return
-        words = self._everywhere.verb_words(action, text)
-        self._guard.spawn(self._verb(words), action.id)
-
-    async def _verb(self, words: list[str]) -> None:
-        await self._lending.lend([*self._rgt, *words], f"rgt {shlex.join(words)}", stay=True)
-        self._request_frame()

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class Lending:
-    """Who has the terminal of `app`. `leave` ends the app where it was told to go meanwhile.
+    """Who has the terminal of `app`. `leave` ends the app where it was told to go meanwhile, `back` draws it.
 
     Attributes:
         away: another program has the terminal.
     """
 
-    def __init__(self, app: App[Any], leave: Callable[[], None]) -> None:
+    def __init__(self, app: App[Any], leave: Callable[[], None], back: Callable[[], None]) -> None:
         self._app = app
-        self._leave = leave
+        self._leave, self._back = leave, back
         self._guests: list[Process] = []
         self._signalled = False
         self.away = False
@@ -43,6 +43,7 @@ class Lending:
         if self._signalled:
             self._leave()
             return None
+        self._back()
         return code
 
     async def shell(self, box: str, argv: Sequence[str]) -> tuple[str, str] | None:
