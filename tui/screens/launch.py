@@ -393,12 +393,7 @@ class LaunchScreen(View):
     @on(TypedLine.Closed)
     def _typed(self, message: TypedLine.Closed) -> None:
         (self._options if self.has_class("-options") else self.query_one(LaunchSteps)).focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.query_one(TypedLine).again(message)
+        self.query_one(TypedLine).carry_out(message, self.host.say)
         self._draw_stage()
 
     def action_copy(self) -> None:

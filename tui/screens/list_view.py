@@ -9,7 +9,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from tui.model.failure import Failure
 from tui.model.snapshot import FleetSnapshot
 from tui.screens.typed_line import TypedLine
 from tui.screens.view import View
@@ -132,12 +131,7 @@ class FilteredList(ListView):
     @on(TypedLine.Closed)
     def _typed(self, message: TypedLine.Closed) -> None:
         self.query_one(Picker).focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.query_one(TypedLine).again(message)
+        self.query_one(TypedLine).carry_out(message, self.host.say)
         self.offer()
 
     def action_back(self) -> None:

@@ -32,12 +32,7 @@ class LogActions(View):
     @on(TypedLine.Closed)
     def _answered(self, message: TypedLine.Closed) -> None:
         self.log_view.focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.typed_line.again(message)
+        self.typed_line.carry_out(message, self.host.say)
 
     def action_follow(self) -> None:
         self.log_view.action_follow()

@@ -231,12 +231,7 @@ class MatrixScreen(View):
     @on(TypedLine.Closed)
     def _typed(self, message: TypedLine.Closed) -> None:
         self.picker.focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.query_one(TypedLine).again(message)
+        self.query_one(TypedLine).carry_out(message, self.host.say)
         self._label(self.view, self.size.width)
 
     async def action_back(self) -> None:

@@ -359,12 +359,7 @@ class SetupScreen(View):
     @on(TypedLine.Closed)
     def _reasoned(self, message: TypedLine.Closed) -> None:
         self.query_one(SetupSteps).focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.query_one(TypedLine).again(message)
+        self.query_one(TypedLine).carry_out(message, self.host.say)
         self._draw_step()
 
     def action_copy(self) -> None:

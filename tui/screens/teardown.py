@@ -361,12 +361,7 @@ class TeardownScreen(View):
     def _answered(self, message: TypedLine.Closed) -> None:
         listed = self.has_class("-groups") and message.submit is not None
         (self._groups if listed else self.query_one(Steps)).focus()
-        if message.submit is not None:
-            try:
-                message.submit(message.text)
-            except Failure as failure:
-                self.host.say(failure.line, "attention")
-                self.query_one(TypedLine).again(message)
+        self.query_one(TypedLine).carry_out(message, self.host.say)
         self._draw_step()
 
     # -- the phrase ------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input
 
+from tui.model.failure import Failure
 from tui.widgets.lines import Lines
 
 KEPT = 50
@@ -77,6 +78,20 @@ class TypedLine(Horizontal):
     def remember(self, kind: str, lines: Sequence[str]) -> None:
         """Let questions of this kind bring back lines from before, the newest last."""
         self._earlier.setdefault(kind, list(lines)[-KEPT:])
+
+    def carry_out(self, message: Closed, told: Callable[[str, str], None]) -> None:
+        """Do what was typed. What can't be done is told, and asked anew with the text as it was.
+
+        Args:
+            told: takes a sentence and its level.
+        """
+        if message.submit is None:
+            return
+        try:
+            message.submit(message.text)
+        except Failure as failure:
+            told(failure.line, "attention")
+            self.again(message)
 
     def again(self, message: Closed) -> None:
         """Ask the same question anew with what was typed to it, because the answer was no good."""
