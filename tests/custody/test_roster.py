@@ -221,6 +221,15 @@ async def test_unfinished_beside_an_artifact_blocks_until_it_is_scrapped(tmp_pat
     assert not (await roster(gnu(), tmp_path, tmp_path, decisions=decided)).refusals
 
 
+async def test_a_run_that_was_not_closed_is_told_as_that(tmp_path: Path) -> None:
+    for place in ("active", "export"):
+        write(tmp_path / place / "run1", {"best.pt": 100, ".rgt/plan/id": 3})
+    aged(tmp_path)
+    for place, told in (("active", True), ("export", False)):
+        found = await roster(gnu("dash"), tmp_path / place / "run1")
+        assert ("not-closed" in {one.code for one in found.gaps}) is told
+
+
 async def test_names_that_no_folder_can_carry_are_told_to_travel_in_a_tar(
     box: Through, tmp_path: Path
 ) -> None:

@@ -102,6 +102,10 @@ _ROSTER = {
         "Links inside the folder are not copied; what they point at is, where it is on the roster.",
         "Nothing to do, or name the target in [custody].",
     ),
+    "not-closed": _gap(
+        "The run was not closed out: its files are taken as they lie, not from a sealed export.",
+        "Where it is over, rgt close RUN, then take the roster again.",
+    ),
     "mount-inside": _gap(
         "Another filesystem is mounted inside the folder; it was not entered.",
         "Take a roster of its own for it with --root.",

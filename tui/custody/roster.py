@@ -314,10 +314,18 @@ def _scrapped(path: str, decisions: Mapping[str, Decision]) -> bool:
     return decision is not None and decision.word == "scrap"
 
 
+def _unclosed(listing: Listing) -> bool:
+    """Whether the folder is one in which a run of ours is at work, or died: a sealed export is none."""
+    folder = posixpath.basename(posixpath.dirname(listing.top))
+    return folder == "active" and any(entry.path == ".rgt/plan/id" for entry in listing.entries)
+
+
 def _gaps(
     seen: Seen, chosen: Selection, tiers: Sequence[Tier], decisions: Mapping[str, Decision]
 ) -> Iterator[Gap]:
     yield from chosen.gaps[: 10 * _SHOWN]
+    if _unclosed(seen.second):
+        yield gap("not-closed", seen.second.top)
     for tier in tiers:
         if tier.survives is None:
             yield gap("survival-unknown", f"{tier.path} ({tier.told_by})")
