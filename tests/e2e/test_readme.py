@@ -99,7 +99,7 @@ ELSEWHERE = {
     "rgt add slurm:4227@hpc": "tests/slurm/test_steps.py",
     "rgt launch job.toml --on hpc": "tests/slurm/test_launch.py",
     "rgt queue JOB --on A,B": "tests/verbs/test_queue_verbs.py",
-    "rgt verify DIR": "tests/verbs/test_custody_verbs.py",
+    "rgt verify DIR": "tests/checkpoints/test_verify.py",
     "rgt up runpod --gpu 'A100:1, ≥40 GB' --set image=runpod/pytorch:2.4.0": "tests/verbs/test_up.py",
     "rgt relaunch RUN --rent --pulled": "tests/verbs/test_relaunch_rent.py",
     "rgt drill RUN": "tests/verbs/test_resume.py",
