@@ -364,7 +364,8 @@ class RgtApp(App[int]):
             await super().on_event(event)
         elif not self._keys.hold(event):
             target = self.focused or self.screen
-            await super().on_event(event)
+            if not self._lending.away:  # else it was typed ahead, for the program that has the terminal
+                await super().on_event(event)
             self._keys.follow(target)
 
     def on_passed(self, message: Passed) -> None:

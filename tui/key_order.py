@@ -51,8 +51,8 @@ class KeyOrder:
         elif self._number:
             self._waiting.append(event)
             return True
-        self._given += 1
-        self._number = self._given
+        else:
+            self._begin()
         return False
 
     def follow(self, target: MessagePump) -> None:
@@ -71,7 +71,12 @@ class KeyOrder:
         if self._timer is not None:
             self._timer.stop()
         if self._waiting:
+            self._begin()  # from here on: the other one of trace and timer may come for the one before
             self._next = self._waiting.popleft()
             self._app.post_message(self._next)
         else:
             self._number = 0
+
+    def _begin(self) -> None:
+        self._given += 1
+        self._number = self._given

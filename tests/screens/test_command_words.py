@@ -44,6 +44,28 @@ def test_refused_in_one_line(line: str) -> None:
     assert caught.value.line.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("nonsense", "Did you mean open, reconnect or goto done-01?"),
+        ("teardwon", "Did you mean teardown?"),
+        ("f", "Did you mean filter, forget or forward?"),  # what it may go on to
+        ("ABLATE-1", "Did you mean goto ablate-01 or goto ablate-02?"),
+        ("zzzz", "Tab on an empty line goes through all of them."),
+    ],
+)
+def test_who_mistypes_is_told_the_nearest_words(line: str, meant: str) -> None:
+    with pytest.raises(Failure) as caught:
+        parse(line, words())
+    assert caught.value.do == meant
+
+
+def test_a_long_word_is_not_said_back_whole() -> None:
+    with pytest.raises(Failure) as caught:
+        parse("x" * 5000, words())
+    assert len(caught.value.line) < 200
+
+
 def test_completion() -> None:
     assert complete("the", words())[0].line == "theme "
     assert [s.line for s in complete("theme m", words())] == ["theme mono"]

@@ -49,6 +49,33 @@ async def test_keys_that_move_are_all_done_in_order() -> None:
         await until(pilot, lambda: roster(app).key == keys[2])
 
 
+async def test_a_key_that_is_done_twice_lets_one_key_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a busy screen the trace and the timer come both, before the next key is there."""
+    done = key_order.KeyOrder._done
+
+    def twice(self: key_order.KeyOrder, number: int) -> None:
+        done(self, number)
+        done(self, number)
+
+    monkeypatch.setattr(key_order.KeyOrder, "_done", twice)
+    async with running(fleet()) as (app, pilot):
+        burst(app, "/abcdefgh", "enter")
+        await until(pilot, lambda: app._keys._given == 10 and not app._keys._number)
+        assert roster(app).query_text == "abcdefgh"
+
+
+async def test_keys_that_were_typed_ahead_for_a_shell_do_nothing_here() -> None:
+    async with running(fleet()) as (app, pilot):
+        here = roster(app).key
+        app._lending.away = True
+        burst(app, "jj")
+        await until(pilot, lambda: app._keys._given == 2 and not app._keys._number)
+        assert roster(app).key == here
+        app._lending.away = False
+        await pilot.press("j")
+        await until(pilot, lambda: roster(app).key != here)
+
+
 async def test_a_key_whose_trace_is_lost_holds_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_order.KeyOrder, "passed", lambda _self, _message: None)
     async with running(fleet()) as (app, pilot):

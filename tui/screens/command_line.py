@@ -13,7 +13,7 @@ from textual.widgets import Input
 from tui.model.failure import Failure
 from tui.screens.command_words import Words, complete, parse
 from tui.screens.view import Sheet
-from tui.widgets.lines import Line, Lines, Span, fit
+from tui.widgets.lines import Line, Lines, Span, fit, wrap
 from tui.widgets.rule import Rule
 
 SHOWN = 6
@@ -96,8 +96,7 @@ class CommandLine(Sheet[tuple[str, str | None]]):
 
     def _suggest(self, problem: str = "") -> None:
         lines: list[Line] = []
-        if problem:
-            lines.append(((f"  {problem}", "attention"),))
+        lines += [((f"  {part}", "attention"),) for part in wrap(problem, max(20, self.size.width - 4))]
         found = complete(self._stem, self._words)
         start = max(0, self._chosen - SHOWN + 1)
         shown = found[start : start + SHOWN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from tui.actions import Action, for_view
 from tui.model.failure import Exit, Failure
@@ -69,12 +70,30 @@ def parse(line: str, words: Words) -> tuple[Action, str | None]:
     if action is None:
         if not rest and head in words.names and (goto := words.action("goto")) is not None:
             return goto, head
-        near = [s.line for s in complete(head, words)][:3]
-        hint = f"Near: {', '.join(near)}." if near else "? lists what there is."
-        raise Failure(f"There is no command {head!r} here.", do=hint, exit=Exit.USAGE)
+        what = f"There is no command {str(safe(head, 40))!r} here."
+        raise Failure(what, do=_meant(head, words), exit=Exit.USAGE)
     if rest and not action.takes:
         raise Failure(f"{action.id} takes nothing, but {rest!r} follows it.", exit=Exit.USAGE)
     return action, rest or None
+
+
+_SLIP, _NEAR = 0.65, 0.4
+"""How alike two words are of which one is a slip of the finger, and those that may be meant at all."""
+
+
+def _meant(typed: str, words: Words) -> str:
+    """The words nearest to one that there is none of: those it can go on to, else those spelt like it."""
+    near = [one.line.strip() for one in complete(typed, words)][:3]
+    if not near:
+        spelt = {word: word for word in (*(a.id for a in words.actions), *ALIASES) if words.action(word)}
+        spelt |= {f"goto {name}": name for name in words.names if words.action("goto")}
+        lines = {word.casefold(): line for line, word in spelt.items()}
+        alike = (get_close_matches(typed.casefold(), lines, 3, cutoff) for cutoff in (_SLIP, _NEAR))
+        near = [safe(lines[word]) for word in next(filter(None, alike), [])]
+    if not near:
+        return "Tab on an empty line goes through all of them."
+    *others, last = near
+    return f"Did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
 
 
 def verb_words(action: Action, box: str, run: str | None, text: str = "") -> list[str]:
