@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.durable import write_new, write_whole
+from tui.durable import read_regular, write_new, write_whole
 
 
 def test_a_file_is_replaced_at_once_and_is_the_operators_alone(tmp_path: Path) -> None:
@@ -45,3 +45,13 @@ def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:
         write_new(file, "second")
     assert file.read_text() == "first"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_pipe_in_place_of_a_file_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(OSError, match=r"no regular file|[Ii]s a directory"):
+            read_regular(path, 10)
+    write_whole(tmp_path / "file", b"0123456789")
+    assert read_regular(tmp_path / "file", 4) == b"0123"
+    assert read_regular(tmp_path / "file", 99) == b"0123456789"

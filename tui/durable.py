@@ -1,9 +1,11 @@
-"""Small files of rgt's own that a crash leaves whole: either what was there, or what is there now."""
+"""Small files of rgt's own: written so that a crash leaves the old or the new one whole, and read warily."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +43,19 @@ def written_beside(path: Path, data: str | bytes) -> Iterator[Path]:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The first `most` bytes of a regular file. Never waits for whoever writes into a pipe.
+
+    Raises:
+        OSError: it cannot be read, or it is a pipe, socket, device or folder.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read(min(most, found.st_size + 1))  # read() takes the memory it is allowed at once
 
 
 def sync_folder(folder: Path | str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -70,6 +71,13 @@ def test_a_damaged_record_is_not_a_first_meeting(store: TrustStore, damage: str 
     path = store.directory / "box.json"
     path.write_text(path.read_text().replace("ssh-ed25519 ", "ssh-rsa ") if damage is None else damage)
     with pytest.raises(Failure, match="damaged"):
+        store.pinned("box")
+
+
+def test_a_pipe_in_place_of_a_record_is_damage_and_is_never_waited_for(store: TrustStore) -> None:
+    store.directory.mkdir()
+    os.mkfifo(store.directory / "box.json")
+    with pytest.raises(Failure, match="no regular file"):
         store.pinned("box")
 
 

@@ -156,6 +156,26 @@ def test_host_key_receipts_lie_beside_and_do_not_disturb(ledger: Ledger) -> None
     assert ledger.report().beside == (beside,)
 
 
+@pytest.mark.parametrize("name", ["000003.json", "000002.json", "head.json"])
+def test_a_pipe_in_the_ledger_is_bad_and_is_never_waited_for(ledger: Ledger, name: str) -> None:
+    filled(ledger, 3)
+    (ledger.folder / name).unlink()
+    os.mkfifo(ledger.folder / name)
+    assert not ledger.report().holds
+    if name == "000003.json":
+        with pytest.raises(Failure, match="no regular file"):
+            ledger.append(receipt())
+
+
+def test_what_is_being_written_of_a_host_key_is_not_swept_away(ledger: Ledger) -> None:
+    filled(ledger, 1)
+    theirs, ours = (ledger.folder / name for name in (".host-key-a-1.json-ab12", ".000002.json-ab12"))
+    for path in (theirs, ours):
+        path.write_bytes(b"{")
+    ledger.append(receipt())
+    assert (theirs.exists(), ours.exists()) == (True, False)
+
+
 def test_long_lists_are_counted_and_the_receipt_stays_thin(ledger: Ledger) -> None:
     many = tuple(Refusal(code="live-writer", detail="é" * 500, path="ÿ" * 4000) for _ in range(3000))
     one = ledger.append(receipt(refusals=many))
@@ -201,7 +221,7 @@ def test_app_kill9_between_any_two_steps_leaves_a_chain_that_holds(ledger: Ledge
         assert len(report.receipts) >= 2
         ledger.append(receipt("hold"))  # and the next one goes on from there
         assert ledger.report().holds
-        assert not list(ledger.folder.glob(".new-*"))
+        assert {p.name for p in ledger.folder.iterdir() if p.name.startswith(".")} == {".lock"}
 
     assert until_unharmed(work, after) >= 8
 

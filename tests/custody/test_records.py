@@ -61,21 +61,26 @@ def test_the_newest_is_found_and_every_earlier_one_by_its_digest(tmp_path: Path)
     assert one.digest == f"sha256:{told.stdout.split()[0]}"
 
 
-@pytest.mark.parametrize("change", ["flip", "cut", "blank", "empty", "rubbish"])
+@pytest.mark.parametrize("change", ["flip", "cut", "blank", "empty", "rubbish", "pipe"])
 def test_disk_rot_a_damaged_record_is_said_and_no_older_one_stands_in(tmp_path: Path, change: str) -> None:
     store = Records(tmp_path)
     store.save(roster("a"))
     path = store.save(roster("b"))
     raw = path.read_bytes()
-    path.write_bytes(
-        {
+    if change == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(Failure, match="no regular file"):
+            store.save(roster("c"))
+    else:
+        told = {
             "flip": raw.replace(b'"size":1', b'"size":2'),
             "cut": raw[:-5],
             "blank": raw.replace(b":", b": ", 1),
             "empty": b"",
             "rubbish": b"\xff" * 10,
-        }[change]
-    )
+        }
+        path.write_bytes(told[change])
     if change == "flip":  # another well-formed record: nobody's digest any more
         assert store.find(Roster, roster("b").digest) is None
         return

@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from tui.durable import write_whole
+from tui.durable import read_regular, write_whole
 from tui.model.failure import Failure
 
 FIRST_USE = "first use"
 OPERATOR = "operator"
 KNOWN_HOSTS = "known_hosts"
 FLEET_FILE = "pinned in fleet.toml"
+
+_LARGEST = 1 << 20
 
 JUMP_HOST = "jump host "
 """Jump hosts are no instances; they are known by this and ``host:port``. No instance name holds a blank."""
@@ -84,7 +86,7 @@ class TrustStore:
         """
         path = self._file(name)
         try:
-            raw = path.read_bytes()
+            raw = read_regular(path, _LARGEST)
         except FileNotFoundError:
             return None
         except OSError as exc:

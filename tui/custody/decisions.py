@@ -9,6 +9,7 @@ from typing import Any
 
 from tui.custody.leftovers import Decision
 from tui.custody.records import write_file
+from tui.durable import read_regular
 from tui.model.custody import Gap, Moment, Proof, Roster, canonical
 from tui.model.failure import Exit, Failure
 
@@ -63,9 +64,10 @@ def _told(gap: Gap, said: Mapping[str, str]) -> Gap:
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        if path.stat().st_size > _CAP:
+        raw = read_regular(path, _CAP + 1)
+        if len(raw) > _CAP:
             raise ValueError("too long")
-        value = json.loads(path.read_bytes())
+        value = json.loads(raw)
         groups, gaps = dict(value["groups"]), dict(value["gaps"])
         good = all(g["word"] in ("keep", "scrap") and isinstance(g["reason"], str) for g in groups.values())
         if not good or not all(isinstance(g["reason"], str) for g in gaps.values()):

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 
 from tui.custody.identity import identity
 from tui.custody.moments import moment
-from tui.durable import sync_folder
+from tui.durable import read_regular, sync_folder
 from tui.fleet.paths import Paths
 from tui.model.custody import Moment, Outcome, Verb, Victim, canonical
 from tui.model.failure import Exit, Failure
@@ -26,6 +26,8 @@ Step = Literal[
     "roster", "digest", "copy", "readback", "load", "metrics", "proof", "approval",  # where the wizard stands
     "known", "preflight", "sending", "answered", "looked", "word", "outcome", "receipt",
 ]  # fmt: skip
+
+_MOST_BYTES = 256 << 20
 
 ENDS: tuple[str, ...] = ("proven", "attested", "already-gone", "already-stopped")
 """Kinds of outcome that settle a verb. A destroyed machine stays destroyed; a stopped one may start again."""
@@ -171,7 +173,7 @@ def journal_path(where: Paths, victim: Victim) -> Path:
 def peek(path: Path) -> list[Entry]:
     """The entries of a journal that another rgt may be writing. Raises Failure when it is damaged."""
     try:
-        return _read(path.read_bytes(), path)[0]
+        return _read(read_regular(path, _MOST_BYTES), path)[0]
     except OSError as error:
         raise _not_written(path, error) from None
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from tui.custody.statement import CAP_BYTES, Read, Receipt, read, write
-from tui.durable import sync_folder
+from tui.durable import read_regular, write_new, write_whole
 from tui.model.custody import Sha256, canonical
 from tui.model.failure import Exit, Failure
 
@@ -28,7 +27,8 @@ _NUMBERED = re.compile(r"([0-9]{6,12})\.json\Z")
 _BESIDE = re.compile(r"host-key-.*\.json\Z")
 _HEAD = "head.json"
 _LOCK = ".lock"
-_NEW = ".new-"
+_HALF_WRITTEN = re.compile(r"\.(?:[0-9]{6,12}|head)\.json-")
+"""What `tui.durable` calls a file until it is whole. Host keys are written without the lock: not theirs."""
 _LOCK_WAIT_S = 10.0
 
 
@@ -102,9 +102,9 @@ class Ledger:
         prev = None if last is None else _digest(_bytes(last[1]))
         number = 1 if last is None else last[0] + 1
         raw = write(receipt, number, prev)
-        _place(self.folder, f"{number:06d}.json", raw, new=True)
+        write_new(self.folder / f"{number:06d}.json", raw)
         done = read(raw)
-        _place(self.folder, _HEAD, canonical({"number": number, "digest": done.digest}), new=False)
+        write_whole(self.folder / _HEAD, canonical({"number": number, "digest": done.digest}))
         return done
 
     def report(self) -> ChainReport:
@@ -196,7 +196,7 @@ _Head = tuple[int, Sha256] | Literal["damaged"] | None
 def _head(folder: Path) -> _Head:
     """What head.json names; None without one: then only the end of the chain is not witnessed."""
     try:
-        value = json.loads((folder / _HEAD).read_bytes())
+        value = json.loads(read_regular(folder / _HEAD, CAP_BYTES))
         return int(value["number"]), str(value["digest"])
     except FileNotFoundError:
         return None
@@ -213,36 +213,18 @@ def _numbers(folder: Path) -> list[tuple[int, Path]]:
 
 
 def _bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(CAP_BYTES + 1)
+    return read_regular(path, CAP_BYTES + 1)
 
 
 def _digest(raw: bytes) -> Sha256:
     return "sha256:" + hashlib.sha256(raw).hexdigest()
 
 
-def _place(folder: Path, name: str, raw: bytes, *, new: bool) -> None:
-    """Write a file whole and durably; with `new`, never over another one."""
-    fd, temporary = tempfile.mkstemp(prefix=_NEW, dir=folder)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        if new and (folder / name).exists():  # nobody else writes: the lock is ours
-            raise FileExistsError(17, "a receipt of this number is already there")
-        Path(temporary).replace(folder / name)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-    sync_folder(folder)
-
-
 def _sweep(folder: Path) -> None:
     """Remove what a killed rgt left half-written; called under the lock."""
-    for path in folder.glob(f"{_NEW}*"):
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+    for path in folder.iterdir():
+        if _HALF_WRITTEN.match(path.name):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tui.durable import sync_folder, write_whole, written_beside
+from tui.durable import read_regular, sync_folder, write_whole, written_beside
 from tui.fleet.entry_rules import NAME
 from tui.fleet.paths import Paths
 from tui.model.custody import Record, Sha256
@@ -43,7 +43,7 @@ class Records:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             numbered = self._numbered(kind)
-            if numbered and numbered[-1][1].read_bytes() == raw:
+            if numbered and _raw(numbered[-1][1]) == raw:
                 return numbered[-1][1]
             number = numbered[-1][0] + 1 if numbered else 1
             with written_beside(self.folder / kind, raw) as temporary:
@@ -82,11 +82,7 @@ class Records:
 
     def _read(self, path: Path, cls: type[R]) -> R:
         try:
-            if path.stat().st_size > CAP_BYTES:
-                raise ValueError(f"is larger than {CAP_BYTES} bytes")
-            return cls.parse(path.read_bytes())
-        except OSError as error:
-            raise _damaged(path, f"can't be read ({error.strerror})") from None
+            return cls.parse(_raw(path))
         except ValueError as error:
             raise _damaged(path, f"is not what was stored ({type(error).__name__})") from None
 
@@ -135,6 +131,17 @@ def not_stored(error: OSError, folder: Path) -> Failure:
         exit=Exit.UNKNOWN,
         code="not-stored",
     )
+
+
+def _raw(path: Path) -> bytes:
+    """The bytes of a stored record. Raises Failure."""
+    try:
+        raw = read_regular(path, CAP_BYTES + 1)
+    except OSError as error:
+        raise _damaged(path, f"can't be read ({error.strerror})") from None
+    if len(raw) > CAP_BYTES:
+        raise _damaged(path, f"is larger than {CAP_BYTES} bytes")
+    return raw
 
 
 def _damaged(path: Path, what: str) -> Failure:

@@ -6,6 +6,7 @@ from tui.custody.errand import Errand
 from tui.custody.machine import known_victim
 from tui.custody.places import HERE
 from tui.custody.records import write_file
+from tui.durable import read_regular
 from tui.fleet import settings
 from tui.model.custody import CopyReport, ReadbackReport
 from tui.model.failure import Exit, Failure
@@ -21,7 +22,7 @@ _HERE_TOO = ("", HERE, "this computer")
 def chosen_reader(task: Errand) -> str | None:
     """As it was chosen for this run; None: not yet, which means this computer. Raises Failure."""
     try:
-        raw = (task.folder / READER).read_bytes()[:1024]
+        raw = read_regular(task.folder / READER, 1024)
     except FileNotFoundError:
         return None
     except OSError as error:

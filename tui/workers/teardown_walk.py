@@ -17,6 +17,7 @@ from tui.custody.records import write_file
 from tui.custody.standing import Stands, same_digests, same_roster, stands, untouched
 from tui.custody.statement import public_uri
 from tui.custody.stores.place import destination
+from tui.durable import read_regular
 from tui.model.custody import DigestReport, LoadReport, MetricReport, Place, ReadbackReport, Roster, Verb
 from tui.model.failure import Failure
 from tui.model.teardown import LeftoverView, StepId, StepProgress, StepView
@@ -239,7 +240,7 @@ def choose(task: Errand, text: str) -> str:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_bytes()[:4096].decode("utf-8", "surrogateescape") or None
+        return read_regular(path, 4096).decode("utf-8", "surrogateescape") or None
     except FileNotFoundError:
         return None
     except OSError as error:
