@@ -285,7 +285,7 @@ async def test_a_small_pane_tells_what_is_wrong_in_the_rows_that_are_blank() -> 
 @pytest.mark.parametrize("width", [20, 40, 60, 100])
 def test_the_most_urgent_is_cut_with_an_ellipsis_and_loses_no_word_before(rows: int, width: int) -> None:
     box = fleet().boxes[0]
-    look = Look(box, None, NOW, 2.0, UNICODE, lambda _: "k")
+    look = Look(box, None, box, NOW, 2.0, UNICODE, lambda _: "k")
     said = ["".join(text for text, _ in line) for line in sentence(look, width, rows)]
     assert 1 <= len(said) <= rows
     assert all(cell_len(line) <= width for line in said)
@@ -332,7 +332,7 @@ def test_a_row_with_nothing_wrong_is_told_in_the_rows_that_are_blank(rows: int, 
     run = next(run for run in fleet().runs if run.state is RunState.FINISHED)
     box = fleet().box(run.spec.box)
     assert box is not None
-    look = Look(box, run, NOW, 2.0, UNICODE, lambda _: "k")
+    look = Look(box, run, box, NOW, 2.0, UNICODE, lambda _: "k")
     said = ["".join(text for text, _ in line) for line in sentence(look, 59, rows)]
     assert 1 <= len(said) <= rows
     assert all(cell_len(line) <= 59 for line in said)

@@ -13,6 +13,7 @@ from tui.model.text import SafeText
 from tui.widgets.detail_hardware import disk_rows
 from tui.widgets.glyphs import UNICODE
 from tui.widgets.lines import length
+from tui.widgets.mount_words import read_only_spans
 
 MOUNTS = tuple(
     Filesystem(
@@ -36,6 +37,26 @@ def test_no_row_is_wider_than_its_room(room: int) -> None:
     assert box.telemetry is not None
     telemetry = replace(box.telemetry, filesystems=known(MOUNTS))
     for mounts in (MOUNTS, MOUNTS[:1], MOUNTS[:2]):
-        rows = disk_rows(box, UNICODE, replace(telemetry, filesystems=known(mounts)), room)
+        rows = disk_rows(box, None, UNICODE, replace(telemetry, filesystems=known(mounts)), room)
         wide = [row for row in rows if length(row) > max(room, 58)]
         assert not wide, "".join(text for text, _ in wide[0])
+
+
+@pytest.mark.parametrize(
+    ("mount", "loud"),
+    [
+        ("/", True),
+        ("/home/user", True),
+        ("/root/autodl-tmp", True),  # its log is there
+        ("/root/autodl", False),  # a beginning of a name is no folder above
+        ("/usr/share/models", False),
+        ("/mnt/tools", False),
+    ],
+)
+def test_a_read_only_mount_is_loud_where_somebody_means_to_write(mount: str, loud: bool) -> None:
+    run = fixture.run()
+    run = replace(run, spec=replace(run.spec, log="/root/autodl-tmp/run/train.log"))
+    fs = replace(MOUNTS[0], mount=SafeText(mount))
+    assert read_only_spans(fs, run) == []
+    ((word, style),) = read_only_spans(replace(fs, read_only=True), run)
+    assert (word.strip(), style) == ("read-only", "attention" if loud else "dim")

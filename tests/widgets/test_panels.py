@@ -298,7 +298,7 @@ def test_no_line_is_wider_than_its_pane(
     lines = [line for panel in panels for line in panel(seen, width)]
     for line in lines:
         assert length(clip(line, width)) <= width
-    for line in (*summary_lines(seen, width), *head_lines(seen, name, name, width)):
+    for line in (*summary_lines(seen, seen, width), *head_lines(seen, name, name, width)):
         assert length(line) <= max(width, 20)
 
 

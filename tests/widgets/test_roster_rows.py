@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 
 from tests.fixtures.fleet_fixture import NOW, fleet, hostile
+from tests.fixtures.scheduled_fixture import desk_and_job
 from tui.fleet.report import status_table
-from tui.model.reading import Reading
 from tui.model.run import Progress
 from tui.model.snapshot import FleetSnapshot
 from tui.model.via import JobExec, PodExec, SlurmStep, Via
@@ -49,21 +49,6 @@ def test_what_a_row_says() -> None:
     assert cells["WORST"] == "inode 96%"
     assert cells["AGE"] == "live"
     assert rows["done-01"].cells["STATE"].text == "■ finished"
-
-
-def desk_and_job(via: Via | None, job_via: Via, session: str) -> FleetSnapshot:
-    """A box without cards on which a run is watched, and the machine that its job is, with cards in use."""
-    whole = fleet()
-    cards = next(b for b in whole.boxes if b.name == "ablate-01")
-    assert cards.telemetry is not None
-    bare = replace(cards.telemetry, gpus=Reading(()))
-    desk = replace(
-        cards, instance=replace(cards.instance, name="desk", via=via), telemetry=bare, attention=()
-    )
-    job = replace(cards, instance=replace(cards.instance, name="job", via=job_via), attention=())
-    run = next(r for r in whole.runs if r.spec.box == "ablate-01")
-    run = replace(run, spec=replace(run.spec, box="desk", session=session))
-    return FleetSnapshot(boxes=(desk, job), runs=(run,))
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,7 @@ class FleetScreen(View):
         return Look(
             box,
             run,
+            host.snapshot.machine_of(box, run) if run is not None else box,
             host.clock(),
             host.period_s,
             host.glyphs,

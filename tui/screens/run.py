@@ -134,15 +134,23 @@ class RunScreen(LogActions):
             thresholds=self.store.rules.thresholds,
         )
 
+    def _there(self, sight: Sight) -> Sight:
+        """The same of the machine that runs it, where a scheduler gave it another one."""
+        if sight.box is None or sight.run is None:
+            return sight
+        machine = self.host.snapshot.machine_of(sight.box, sight.run)
+        return sight if machine is sight.box else replace(sight, box=machine, elsewhere=True)
+
     def _draw(self) -> None:
         width = self.size.width
         if not width:
             return
         sight = self.sight()
+        there = self._there(sight)
         self.query_one("#head", Lines).show(head_lines(sight, self.run_name, self.box_name, width))
-        self.query_one(Summary).apply(sight)
+        self.query_one(Summary).apply(sight, there)
         for panel in self.query(Panel):
-            panel.apply(sight)
+            panel.apply(there if panel.OF_JOB else sight)
         self._label_log(sight)
         self.query_one(SearchList).apply(self.host.snapshot.searches, self.run_name)
         always = [] if self.typed_line.open else self.verbs("help", "command")  # there they are letters
@@ -346,12 +354,14 @@ class RunScreen(LogActions):
         """Where the focused pane's values come from."""
         from tui.screens.explain import ExplainScreen, Explanation, of_reading
 
-        sight, pane = self.sight(), self.focused
+        pane = self.focused
+        sight = pane.sight if isinstance(pane, Panel) else self.sight()
+        box = self.box_name if sight.box is None else sight.box.name
         name = self.run_name or self.box_name
         if isinstance(pane, Panel) and (reading := pane.reading(sight)) is not None:
             value = pane.lines[1] if len(pane.lines) > 1 else ()
             shown = " ".join("".join(text for text, _ in value).split())
-            found = of_reading(f"{self.box_name} {pane.TITLE}", shown, pane.MEANING, reading)
+            found = of_reading(f"{box} {pane.TITLE}", shown, pane.MEANING, reading)
         elif isinstance(pane, CurvePanel) and sight.run is not None and sight.run.progress is not None:
             progress, path = sight.run.progress, sight.run.spec.log or ""
             loss = significant(progress.loss)

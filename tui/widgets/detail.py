@@ -32,6 +32,7 @@ class Look:
     """What a detail is drawn from.
 
     Attributes:
+        machine: whose cards the run has: `box`, or what its scheduler gave it; None: not in the fleet.
         others: runs on the same box besides `run`.
         key_of: how an action's key is written; empty where the action does not exist (read-only).
         log: the newest lines of the run's log, the last one at the end.
@@ -39,6 +40,7 @@ class Look:
 
     box: BoxView
     run: RunView | None
+    machine: BoxView | None
     now: float
     period_s: float
     glyphs: Glyphs
@@ -64,11 +66,26 @@ def _facts(look: Look, width: int) -> list[list[Line]]:
     seen: list[Line] = _labelled("run", _run(look), width, dots)
     if telemetry is not None:
         seen += _labelled("saved", _saved(look, telemetry), width, dots)
-        seen += _rows("disks", disk_rows(look.box, look.glyphs, telemetry, room), width)
-        seen += _rows("gpus", gpu_rows(look.box, look.glyphs, telemetry, room), width)
-        seen += _labelled("memory", memory_spans(telemetry), width, dots)
+        seen += _rows("disks", disk_rows(look.box, look.run, look.glyphs, telemetry, room), width)
+    seen += _machine(look, width)
     known = [*_labelled("meter", _meter(look), width, dots), *_labelled("box", _box(look), width, dots)]
     return [group for group in (seen, known) if group]
+
+
+def _machine(look: Look, width: int) -> list[Line]:
+    """Cards and memory where the run is, which need not be where it is watched."""
+    machine, dots = look.machine, look.glyphs.ellipsis
+    if machine is None:
+        return _labelled("gpus", [("n/a: the machine of its job is not in the fleet", "dim")], width, dots)
+    lines: list[Line] = []
+    there = machine.telemetry
+    if machine.name != look.box.name:
+        told = "not probed yet" if there is None else f"seen {ago(look.now - there.taken_at)}"
+        lines += _labelled("job on", [(safe(machine.name), "strong"), (told, "dim")], width, dots)
+    if there is not None:
+        lines += _rows("gpus", gpu_rows(machine, look.glyphs, there, width - label_cells(width)), width)
+        lines += _labelled("memory", memory_spans(there), width, dots)
+    return lines
 
 
 def sentence(look: Look, width: int, rows: int) -> list[Line]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from tui.fleet.age import long
-from tui.model.snapshot import BoxView, Growth
+from tui.model.snapshot import BoxView, Growth, RunView
 from tui.model.telemetry import Filesystem, Gpu, Telemetry
 from tui.widgets.figures import pair, size
 from tui.widgets.gauge import bar_spans
 from tui.widgets.glyphs import Glyphs
 from tui.widgets.lines import Line, Span, end_of, fit, length
+from tui.widgets.mount_words import read_only_spans
 
 AMOUNTS = 86
 """Cells that both gauges take with their amounts: a row that is cut loses its unit."""
 
 
-def disk_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> list[list[Span]]:
+def disk_rows(
+    box: BoxView, run: RunView | None, glyphs: Glyphs, telemetry: Telemetry, room: int
+) -> list[list[Span]]:
+    """Each mount with its gauges, the fullest first; `run` is the one that writes on them."""
     mounts = telemetry.filesystems.value
     if mounts is None:
         return [[(f"n/a: {telemetry.filesystems.reason}", "dim")]]
@@ -25,12 +29,18 @@ def disk_rows(box: BoxView, glyphs: Glyphs, telemetry: Telemetry, room: int) -> 
     name_width = min(24, max((cell_len(f.mount) for f in mounts), default=0))
     rows: list[list[Span]] = []
     for fs in ranked:
-        rows += _disk(fs, growth.get(fs.mount, Growth()), box, glyphs, name_width, room)
+        rows += _disk(fs, growth.get(fs.mount, Growth()), box, run, glyphs, name_width, room)
     return rows
 
 
 def _disk(
-    fs: Filesystem, growth: Growth, box: BoxView, glyphs: Glyphs, name_width: int, room: int
+    fs: Filesystem,
+    growth: Growth,
+    box: BoxView,
+    run: RunView | None,
+    glyphs: Glyphs,
+    name_width: int,
+    room: int,
 ) -> list[list[Span]]:
     """One mount: in one line with amounts, in one line without, or in two, by the room there is."""
     name: list[Span] = [(fit(end_of(fs.mount, name_width, ellipsis=glyphs.ellipsis), name_width), "")]
@@ -51,8 +61,7 @@ def _disk(
     word, soon = _full_in(growth)
     if soon:
         tail.append((f"  {soon}", levels[word]))  # coloured where the box's attention says so, not by itself
-    if fs.read_only:
-        tail.append(("  read only", "attention"))
+    tail += read_only_spans(fs, run)
     if two_lines:
         fits = length(name) + length(tail) <= room
         return [[*name, *tail], gauges] if fits else [name, gauges, tail]

@@ -11,6 +11,7 @@ from tui.model.telemetry import Filesystem
 from tui.widgets.figures import NA, compact, pair, percent, size
 from tui.widgets.gauge import LABEL, gauge, level_of
 from tui.widgets.lines import Line, Span, end_of, fit, length
+from tui.widgets.mount_words import read_only_spans
 from tui.widgets.panel import Panel, Sight, apart, na, packed, unread
 
 ROOMY = 44
@@ -90,10 +91,7 @@ def disk_summary(sight: Sight, width: int) -> Line:
 
 
 def _head(fs: Filesystem, width: int, sight: Sight) -> Line:
-    right: list[Span] = []
-    if fs.read_only:
-        right.append((" read-only", "attention"))
-    right.append((f" {fs.fstype or ''}", "dim"))
+    right = [*read_only_spans(fs, sight.run), (f" {fs.fstype or ''}", "dim")]
     mount = end_of(fs.mount, width - 2 - length(right), ellipsis=sight.glyphs.ellipsis)
     return apart(((f"  {mount}", "strong"),), tuple(right), width, sight.glyphs)
 

@@ -27,6 +27,7 @@ class GpuPanel(Panel):
     """All cards of the box."""
 
     TITLE = "GPU"
+    OF_JOB = True
     MEANING = "Utilisation and memory as the driver tells them; the strip runs from 0 to 100 %."
     PART, PERIODS = "gpus", 2.0
 

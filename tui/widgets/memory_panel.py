@@ -16,6 +16,7 @@ class MemoryPanel(Panel):
     """Limit, use, kills, shared memory, CPU quota."""
 
     TITLE = "memory"
+    OF_JOB = True
     MEANING = "Use less file cache against the limit of the job's cgroup, not of the machine."
 
     def reading(self, sight: Sight) -> Reading[Any] | None:

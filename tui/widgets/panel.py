@@ -15,6 +15,7 @@ from tui.fleet.thresholds import Thresholds
 from tui.model.reading import Reading
 from tui.model.snapshot import BoxView, RunView
 from tui.model.telemetry import Telemetry
+from tui.model.text import safe
 from tui.widgets.figures import NA
 from tui.widgets.glyphs import UNICODE, Glyphs, glyphs_of
 from tui.widgets.lines import Line, Lines, Span, clip, fit, length
@@ -27,7 +28,11 @@ QUIET = ("", "strong", "under")
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the panels are drawn from: one box, the run on it, and the moment."""
+    """What the panels are drawn from: one box, the run on it, and the moment.
+
+    Attributes:
+        elsewhere: `box` is the machine of the run's job, not where it is watched; None: not in the fleet.
+    """
 
     box: BoxView | None = None
     run: RunView | None = None
@@ -35,6 +40,7 @@ class Sight:
     period_s: float = 2.0
     glyphs: Glyphs = UNICODE
     thresholds: Thresholds = field(default_factory=Thresholds)
+    elsewhere: bool = False
 
     @property
     def telemetry(self) -> Telemetry | None:
@@ -62,7 +68,7 @@ class Sight:
 def unread(sight: Sight, reading: Reading[Any] | None) -> str:
     """Why there is no value to show."""
     if sight.box is None:
-        return "this box is not in the fleet file"
+        return f"{'the machine of its job' if sight.elsewhere else 'this box'} is not in the fleet file"
     if sight.telemetry is None or reading is None:
         return "not probed yet"
     return reading.reason or "not told"
@@ -112,6 +118,8 @@ class Panel(Lines, can_focus=True):
     """What its values are, in a sentence, for *explain*."""
     PART: ClassVar[str] = ""
     """Which of the dearer parts it shows, by the names of `Cadence`; empty for what every probe tells."""
+    OF_JOB: ClassVar[bool] = False
+    """It tells of the machine that a scheduler gave the run, where there is one."""
     PERIODS: ClassVar[float] = 1.0
     """Probe periods between two looks at that part, where the telemetry doesn't say."""
 
@@ -169,6 +177,8 @@ class Panel(Lines, can_focus=True):
             return
         sight = self.sight
         title = self.title(sight)
+        if sight.elsewhere and sight.box is not None:
+            title.append((f" on {safe(sight.box.name)}", "dim"))
         if self.has_focus:
             title = [(text, f"accent {style}") for text, style in title]
         rule = title_line(title, self.word(sight), width, sight.glyphs)

@@ -21,6 +21,7 @@ class ProcessPanel(Panel):
     """The heaviest processes of ours, and those on the cards."""
 
     TITLE = "processes"
+    OF_JOB = True
     MEANING = "The heaviest processes of ours on the box."
     PART, PERIODS = "processes", 5.0
 
@@ -61,7 +62,9 @@ def candidate_line(candidate: Candidate, width: int, sight: Sight) -> Line:
 
 
 def _own(sight: Sight) -> ProcessInfo | None:
-    return sight.run.truth.process if sight.run and sight.run.truth else None
+    if sight.elsewhere or sight.run is None or sight.run.truth is None:
+        return None  # what was seen where it is watched has a number of that machine
+    return sight.run.truth.process
 
 
 def _with_own(telemetry: Telemetry, own: ProcessInfo | None) -> list[ProcessInfo]:

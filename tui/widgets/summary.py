@@ -16,18 +16,18 @@ class Summary(Lines, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.rows = 4
-        self.sight = Sight()
+        self.sight = self._there = Sight()
 
-    def apply(self, sight: Sight) -> None:
-        """Take in the newest picture."""
-        self.sight = sight
+    def apply(self, sight: Sight, there: Sight | None = None) -> None:
+        """Take in the newest picture; `there` is of the machine that runs it, where that is another one."""
+        self.sight, self._there = sight, there or sight
         self.draw()
 
     def draw(self) -> None:
         width = self.size.width
         if not width:
             return
-        lines = summary_lines(self.sight, width)[: self.rows]
+        lines = summary_lines(self.sight, self._there, width)[: self.rows]
         if self.has_focus:
             lines = [((self.sight.glyphs.cursor, "accent"), *_without_margin(line)) for line in lines]
         self.show(lines)
@@ -42,9 +42,9 @@ class Summary(Lines, can_focus=True):
         self.draw()
 
 
-def summary_lines(sight: Sight, width: int) -> list[Line]:
-    """All lines, most wanted first."""
-    lines = [gpu_summary(sight, width), disk_summary(sight, width), memory_summary(sight, width)]
+def summary_lines(sight: Sight, there: Sight, width: int) -> list[Line]:
+    """All lines, most wanted first; `there` is of the machine that runs it."""
+    lines = [gpu_summary(there, width), disk_summary(sight, width), memory_summary(there, width)]
     return [*lines, checkpoint_summary(sight, width)] if sight.run is not None else lines
 
 
