@@ -20,6 +20,8 @@ from tests.rig import Sshd
 from tests.workers.teardown_rig import Dialled, Rig, furnish, put, running, safetensors
 from tui.box.timing import Timing
 from tui.custody.errand import errand
+from tui.custody.records import custody_folder
+from tui.fleet.paths import Paths
 from tui.model.command import ChooseDestination, ChooseReader, DecideLeftovers, RedoStep, StartTeardown
 from tui.model.custody import LoadReport, MetricReport, ReadbackReport
 from tui.model.failure import Failure
@@ -117,6 +119,32 @@ async def test_loaded_there_and_measured_here(made: tuple[Path, Path], tmp_path:
         assert "recomputed on this computer" in measured.gaps[0].detail
         task = errand("exp", rig.where)
         assert not (task.folder / "metrics-fetched").exists()
+
+
+@pytest.mark.real
+@pytest.mark.slow
+async def test_a_declared_evaluator_runs_where_the_copy_was_read_back(
+    made: tuple[Path, Path], tmp_path: Path
+) -> None:
+    predict(made[1])
+    put(made[1] / "test" / "metrics.json", b'{"accuracy": 0.75, "own_score": 12.5}')
+    program = "import json, os; print(json.dumps({'own_score': 12.5 if '/readbacks/' in os.getcwd() else 0}))"
+    kept = custody_folder(Paths(made[0] / "config", made[0] / "state"), "exp") / "job.toml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(
+        '[custody.artifacts]\ncheckpoint = ["ckpt/best.safetensors"]\n'
+        'predictions = ["test/predictions.csv"]\nmetrics = ["test/metrics.json"]\n'
+        f"[custody.evaluator]\ncommand = {json.dumps([sys.executable, '-c', program])}\n"
+    )
+    async with running(*made, dialled=to_both(tmp_path)) as rig:
+        view = await to_the_end(rig)
+        assert view.question == "phrase", view
+        measured = reports(rig)[2]
+        assert {one.name: one.verdict for one in measured.metrics} == {
+            "accuracy": "recomputed",
+            "own_score": "recomputed",
+        }
+        assert measured.gaps[0].detail.endswith("The declared evaluator ran on vault.")
 
 
 @pytest.mark.real

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,6 +23,20 @@ SPARE = 256 << 20
 
 class EvaluatorFailed(Exception):
     """The command gave no figures, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command gave elsewhere.
+
+    Attributes:
+        where: the box that ran it.
+        figures: as text, by name; None: it gave none, for the reason `failed`.
+    """
+
+    where: str
+    figures: Mapping[str, str] | None
+    failed: str = ""
 
 
 def evaluate(
@@ -71,31 +86,60 @@ def _specials(folder: str, names: list[str]) -> list[str]:
     return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]
 
 
-def _check(ended: Ended, evaluator: Evaluator) -> None:
+def refused_status(evaluator: Evaluator, code: int, err: bytes) -> EvaluatorFailed:
+    """A program that ended with a status, in its own last words."""
+    last = safe(err.strip().split(b"\n")[-1], 200)
     program = Path(evaluator.command[0]).name
+    return EvaluatorFailed(f"{program} ended with {code}" + (f": {last}" if last else ""))
+
+
+def late(evaluator: Evaluator) -> EvaluatorFailed:
+    """A program that took longer than it may."""
+    program = Path(evaluator.command[0]).name
+    return EvaluatorFailed(f"{program} did not end within {evaluator.timeout:g} s and was killed")
+
+
+def endless(evaluator: Evaluator) -> EvaluatorFailed:
+    """A program that printed more than any answer is."""
+    return EvaluatorFailed(f"{Path(evaluator.command[0]).name} was printing without end")
+
+
+def figures_in(answer: bytes, evaluator: Evaluator) -> dict[str, Decimal]:
+    """The figures in what a command printed, or in the file that it wrote. Raises EvaluatorFailed."""
+    try:
+        if evaluator.output is None:
+            return _by_name(figures_of(_last_object(answer), "the evaluator's answer"))
+        return _by_name(figures_of(answer, evaluator.output))
+    except BadMetrics as error:
+        raise EvaluatorFailed(str(error)) from None
+
+
+def _check(ended: Ended, evaluator: Evaluator) -> None:
     if ended.why == "timeout":
-        raise EvaluatorFailed(f"{program} did not end within {evaluator.timeout:g} s and was killed")
+        raise late(evaluator)
+    if ended.why == "stopped":
+        raise EvaluatorFailed(f"{Path(evaluator.command[0]).name} was stopped")
     if ended.why:
-        raise EvaluatorFailed(
-            f"{program} was {'stopped' if ended.why == 'stopped' else 'printing without end'}"
-        )
+        raise endless(evaluator)
     if ended.code != 0:
-        last = safe(ended.err.strip().split(b"\n")[-1], 200)
-        raise EvaluatorFailed(f"{program} ended with {ended.code}" + (f": {last}" if last else ""))
+        raise refused_status(evaluator, ended.code, ended.err)
 
 
 def _figures(ended: Ended, evaluator: Evaluator, copy: Path) -> dict[str, Decimal]:
+    if evaluator.output is None:
+        return figures_in(ended.out, evaluator)
+    path = copy / evaluator.output
+    if not inside(copy, path):
+        raise wrote_nothing(evaluator)
     try:
-        if evaluator.output is None:
-            found = figures_of(_last_object(ended.out), "the evaluator's answer")
-        else:
-            path = copy / evaluator.output
-            if not inside(copy, path):
-                raise EvaluatorFailed(f"the evaluator wrote no {evaluator.output}")
-            found = read_metrics(path, evaluator.output)
+        return _by_name(read_metrics(path, evaluator.output))
     except BadMetrics as error:
         raise EvaluatorFailed(str(error)) from None
-    return _by_name(found)
+
+
+def wrote_nothing(evaluator: Evaluator) -> EvaluatorFailed:
+    """The file that it was to write is not there."""
+    return EvaluatorFailed(f"the evaluator wrote no {evaluator.output}")
 
 
 def _last_object(out: bytes) -> bytes:

@@ -20,13 +20,11 @@ MOST = 2 << 30
 def metric_files(
     files: Sequence[HashedFile], roles: Mapping[str, str], declared: Declaration | None
 ) -> tuple[HashedFile, ...]:
-    """Metrics, predictions and what is declared to belong to them; everything for a declared evaluator.
+    """Metrics, predictions and what is declared to belong to them. A declared evaluator is run there.
 
     Args:
         roles: of the roster, by path; a checkpoint is fetched only where it is declared.
     """
-    if declared is not None and declared.evaluator is not None:
-        return tuple(files)
     patterns = tuple(_declared(declared)) if declared is not None else ()
     return tuple(one for one in files if _belongs(one.path, roles.get(one.path, ""), patterns))
 
@@ -59,7 +57,12 @@ def check_size(files: Sequence[HashedFile], run: str, box: str) -> None:
         )
 
 
-def fetched_gap(files: Sequence[HashedFile], box: str) -> Gap:
-    """What is recorded of it."""
+def fetched_gap(files: Sequence[HashedFile], box: str, *, evaluated: bool = False) -> Gap:
+    """What is recorded of it.
+
+    Args:
+        evaluated: a declared evaluator ran on that box.
+    """
     size = amount(sum(one.size for one in files))
-    return gap("metrics-fetched", f"{len(files)} files, {size}, of {box}; recomputed on this computer.")
+    more = f" The declared evaluator ran on {box}." if evaluated else ""
+    return gap("metrics-fetched", f"{len(files)} files, {size}, of {box}; recomputed on this computer.{more}")

@@ -13,7 +13,7 @@ import os
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tui.custody.child import Ended, Limits, run_own
-from tui.custody.evaluator import EvaluatorFailed, evaluate
+from tui.custody.evaluator import Answer, EvaluatorFailed, evaluate
 from tui.custody.predictions.files import declared_source
 from tui.custody.scoring.asks import Ask, Examined
 from tui.custody.scoring.claims import Claims, collect_claims, unread
 from tui.custody.scoring.figures import agrees, decimal_text, same
 from tui.custody.table import read_table
 from tui.model.failure import Exit, Failure
-from tui.model.metrics import Declaration, Measured, MeasuredMetric, MetricProblem
+from tui.model.metrics import Declaration, Evaluator, Measured, MeasuredMetric, MetricProblem
 from tui.model.text import safe
 
 DECLARATION_FILE = "custody.toml"
@@ -52,6 +52,7 @@ def verify_metrics(
     *,
     timeout: float = TIMEOUT,
     stop: Callable[[], bool] = _never,
+    answer: Answer | None = None,
 ) -> Measured:
     """Recompute the metrics that a folder reports.
 
@@ -63,6 +64,7 @@ def verify_metrics(
             where the predictions it names lie there. The evaluator in them is never run.
         timeout: seconds for each implementation.
         stop: asked several times a second whether to give up.
+        answer: of the declared evaluator, where it was run elsewhere; by default it is run here.
 
     Raises:
         Failure: there is no such folder, or its ``custody.toml`` is not valid.
@@ -75,7 +77,7 @@ def verify_metrics(
     plain = Declaration(  # a job file's table says more than the children know
         predictions=declaration.populations, metrics=declaration.metrics, evaluator=declaration.evaluator
     )
-    work = _Work(root.resolve(), plain, timeout, stop)
+    work = _Work(root.resolve(), plain, timeout, stop, answer)
     report = work.report()
     return report.model_copy(update={"notes": (*notes, *report.notes)})
 
@@ -141,10 +143,15 @@ class _Work:
     """One verification."""
 
     def __init__(
-        self, root: Path, declaration: Declaration, timeout: float, stop: Callable[[], bool]
+        self,
+        root: Path,
+        declaration: Declaration,
+        timeout: float,
+        stop: Callable[[], bool],
+        answer: Answer | None = None,
     ) -> None:
         self._root, self._declaration = root, declaration
-        self._timeout, self._stop = timeout, stop
+        self._timeout, self._stop, self._answer = timeout, stop, answer
         self._problems: list[MetricProblem] = []
 
     def report(self) -> Measured:
@@ -235,7 +242,7 @@ class _Work:
         if evaluator is None:
             return
         try:
-            figures = evaluate(evaluator, self._root, stop=self._stop)
+            figures = self._figures(evaluator)
         except EvaluatorFailed as error:
             self._problems.append(
                 MetricProblem(
@@ -244,6 +251,7 @@ class _Work:
             )
             return
         program = Path(evaluator.command[0]).name
+        there = f", on {safe(self._answer.where, 80)}" if self._answer else ""
         declared = {metric.name: metric.digits for metric in self._declaration.metrics}
         names = Counter(finding.name for finding in findings)
         for place, finding in enumerate(findings):
@@ -251,7 +259,16 @@ class _Work:
             if value is None and names[finding.name] == 1:
                 value = figures.get(finding.name)
             if value is not None and finding.reported is not None:
-                findings[place] = _evaluated(finding, value, declared.get(finding.name), safe(program))
+                digits = declared.get(finding.name)
+                findings[place] = _evaluated(finding, value, digits, safe(program), there)
+
+    def _figures(self, evaluator: Evaluator) -> Mapping[str, Decimal]:
+        """Its figures, from here or from where it was run. Raises EvaluatorFailed."""
+        if self._answer is None:
+            return evaluate(evaluator, self._root, stop=self._stop)
+        if self._answer.figures is None:
+            raise EvaluatorFailed(f"on {safe(self._answer.where, 80)}, {safe(self._answer.failed, 300)}")
+        return {name: Decimal(value) for name, value in self._answer.figures.items()}
 
 
 def _in_folder(finding: MeasuredMetric) -> str:
@@ -281,7 +298,9 @@ def _weighed(finding: MeasuredMetric, ask: Ask, value: float) -> MeasuredMetric:
     return finding.model_copy(update={"second": second, "verdict": "disagree", "detail": detail})
 
 
-def _evaluated(finding: MeasuredMetric, value: Decimal, digits: int | None, program: str) -> MeasuredMetric:
+def _evaluated(
+    finding: MeasuredMetric, value: Decimal, digits: int | None, program: str, there: str
+) -> MeasuredMetric:
     """A finding beside the evaluator's figure, which decides where our own definitions could not."""
     reported = Decimal(finding.reported or "NaN")
     matches = same(reported, float(value), digits)
@@ -297,6 +316,6 @@ def _evaluated(finding: MeasuredMetric, value: Decimal, digits: int | None, prog
             "verdict": "recomputed" if matches else "differs",
             "recomputed": shown,
             "definition": f"the declared evaluator {program}",
-            "detail": "recomputed by the declared evaluator on a copy",
+            "detail": f"recomputed by the declared evaluator on a copy{there}",
         }
     )

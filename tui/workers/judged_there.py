@@ -1,7 +1,8 @@
 """Loading on the box that read the copy back, and the metrics of what was restored there.
 
-Checkpoints are large and stay there: its python loads them, in the same jail as here. Predictions are small:
-they are fetched by their SHA-256 and recomputed here, by the libraries of this computer.
+Checkpoints are large and stay there: its python loads them, in the same jail as here, and a declared
+evaluator runs there, too. Predictions are small: they are fetched by their SHA-256 and recomputed here, by
+the libraries of this computer.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import posixpath
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tui.custody.errand import Errand
+from tui.custody.evaluator import Answer
+from tui.custody.evaluator_there import evaluate_there
 from tui.custody.judged import unloaded_report
 from tui.custody.metric_files import check_size, fetched_gap, metric_files
 from tui.custody.moments import moment
@@ -54,17 +58,20 @@ async def judge_on_box(task: Errand, dial: Dial, readback: ReadbackReport, told:
     )
     try:
         python = await _python(dial, instance)
-        fetched = fetched_gap(wanted, instance.name)
+        answer = None
         if too_large is None:
             await _fetch(store, task, wanted, place)
+            answer = await _own_evaluation(dial, instance, task, readback)
+        fetched = fetched_gap(wanted, instance.name, evaluated=answer is not None)
         if python is None:
             loaded = await _unloaded(task, roster, readback, store)
             if too_large is None:
                 told("metrics", 0, 0)
-                await asyncio.to_thread(judging.measure, task, roster, loaded, place, (fetched,))
+                await asyncio.to_thread(judging.measure, task, roster, loaded, place, (fetched,), answer)
         else:
             folder = "" if too_large is not None else str(place)
-            await _through(dial, instance, python, folder, fetched.detail, task, told, judge)
+            far = Far("", python, folder, fetched.detail, answer)
+            await _through(dial, instance, far, task, told, judge)
     finally:
         await store.close()
         await asyncio.to_thread(shutil.rmtree, place, True)
@@ -123,21 +130,25 @@ async def _unloaded(task: Errand, roster: Roster, readback: ReadbackReport, stor
     return await asyncio.to_thread(judging.keep_loaded, task, roster, report)
 
 
-async def _through(
-    dial: Dial,
-    instance: Instance,
-    python: Python,
-    folder: str,
-    fetched: str,
-    task: Errand,
-    told: Told,
-    judge: Judge,
-) -> None:
+async def _own_evaluation(
+    dial: Dial, instance: Instance, task: Errand, readback: ReadbackReport
+) -> Answer | None:
+    """What the declared evaluator answers on that box; None: none is declared. Raises LinkLost."""
+    if task.table is None or task.table.evaluator is None:
+        return None
     transport = await dial(instance)
     try:
-        async with bridge(transport, python) as open_:
+        return await evaluate_there(transport, task.table.evaluator, readback.consumer.path)
+    finally:
+        await transport.close()
+
+
+async def _through(dial: Dial, instance: Instance, far: Far, task: Errand, told: Told, judge: Judge) -> None:
+    transport = await dial(instance)
+    try:
+        async with bridge(transport, far.python) as open_:
             try:
-                await judge(task, told, Far(str(open_.address), python, folder, fetched))
+                await judge(task, told, replace(far, address=str(open_.address)))
             except Failure:
                 if open_.lost is not None:
                     raise open_.lost from None

@@ -25,6 +25,7 @@ from tui.checkpoints.jailer import Jail
 from tui.checkpoints.tree import Tree
 from tui.custody.codes import gap
 from tui.custody.errand import Errand, errand
+from tui.custody.evaluator import Answer
 from tui.custody.judged import load_report, metric_report
 from tui.custody.link_receipts import load_receipt, metric_receipt
 from tui.custody.metrics import verify_metrics
@@ -49,12 +50,14 @@ class Far:
         address: of the socket that leads to its python.
         folder: where its predictions were fetched to; empty where they were not: metrics are left then.
         fetched: what is recorded of that.
+        answer: of the declared evaluator, which ran there; None: none is declared.
     """
 
     address: str
     python: Python
     folder: str
     fetched: str
+    answer: Answer | None = None
 
 
 def judge(
@@ -89,7 +92,7 @@ def judge(
     told("metrics", 0, 0)
     folder = Path(far.folder) if far is not None else Path(readback.consumer.path)
     fetched = (gap("metrics-fetched", far.fetched),) if far is not None else ()
-    return loaded, measure(task, roster, loaded, folder, fetched)
+    return loaded, measure(task, roster, loaded, folder, fetched, far.answer if far else None)
 
 
 def keep_loaded(task: Errand, roster: Roster, loaded: LoadReport) -> LoadReport:
@@ -100,14 +103,23 @@ def keep_loaded(task: Errand, roster: Roster, loaded: LoadReport) -> LoadReport:
 
 
 def measure(
-    task: Errand, roster: Roster, loaded: LoadReport, folder: Path, more: Iterable[Gap] = ()
+    task: Errand,
+    roster: Roster,
+    loaded: LoadReport,
+    folder: Path,
+    more: Iterable[Gap] = (),
+    answer: Answer | None = None,
 ) -> MetricReport:
     """Recompute the metrics of a folder of this computer, and store what came of it. It blocks.
+
+    Args:
+        answer: of the declared evaluator, where it ran on the box that read the copy back.
 
     Raises:
         Failure: there is no such folder, or what it declares is not valid.
     """
-    measured = metric_report(loaded, verify_metrics(folder, task.table), moment(time.time()), more)
+    found = verify_metrics(folder, task.table, answer=answer)
+    measured = metric_report(loaded, found, moment(time.time()), more)
     task.records.save(measured)
     Ledger(task.where.receipts).append(metric_receipt(roster, measured))
     return measured
@@ -197,7 +209,8 @@ def far_words(far: Far) -> str:
 
 def _far(text: str) -> Far:
     told = json.loads(text)
-    return Far(told["address"], Python(**told["python"]), told["folder"], told["fetched"])
+    answer = Answer(**told["answer"]) if told["answer"] else None
+    return Far(told["address"], Python(**told["python"]), told["folder"], told["fetched"], answer)
 
 
 _told_at = float("-inf")
