@@ -115,3 +115,46 @@ def test_nothing_is_rented_where_nothing_fits_or_something_is_open(
     assert main(["up", "runpod", *IMAGE]) == 4
     assert "say so with --not-there" in capsys.readouterr().err
     assert cloud.asked == []
+
+
+def test_a_dry_run_leaves_an_open_request_as_it_is(
+    where: Paths, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Sent(platform="runpod", name="x", at="today")
+    mark(where, before)
+    cloud.create("x")
+    assert main(["up", "runpod", *IMAGE, "--dry-run", "--not-there"]) == 1
+    assert "rgt up runpod looks what became of it" in capsys.readouterr().err
+    assert main(["up", "runpod", *IMAGE, "--not-there"]) == 1  # the account lists it
+    assert "The account lists it: 9001" in capsys.readouterr().err
+    assert find(where, "runpod") == before
+    assert settings.load(where.fleet_file).instances == ()
+    assert len(cloud.boxes) == 1
+
+
+def test_the_word_that_nothing_is_there_is_said_of_one_platform(
+    where: Paths, cloud: Cloud, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text('name = "t"\nproject = "p"\nrun = ["true"]\nplatforms = ["runpod", "vastai"]\n')
+    for platform in ("runpod", "vastai"):
+        mark(where, Sent(platform=platform, name="x", at="today"))
+    assert main(["up", "--for", str(job), "--not-there"]) == 2
+    assert None not in (find(where, "runpod"), find(where, "vastai"))
+
+
+def test_a_machine_at_the_address_of_an_old_box_is_told_to_bill(
+    where: Paths, sshd: Sshd, cloud: Cloud, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Platforms give addresses out again."""
+    assert main(["add", f"ssh -p {sshd.port} root@{sshd.host}", "--name", "old"]) == 0
+    words = ["up", "runpod", *IMAGE, "--key", str(sshd.client_key)]
+    typed.append("rent")
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert "already in the fleet as old" in told
+    assert "9001 is rented and bills" in told
+    assert main(["remove", "old"]) == 0
+    assert main(words) == 0
+    assert [one.instance_id for one in settings.load(where.fleet_file).instances] == ["9001"]
+    assert len(cloud.asked) == 1

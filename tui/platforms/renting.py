@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tui.fleet.paths import Paths
 from tui.model.custody import Victim
-from tui.model.failure import Failure
+from tui.model.failure import Exit, Failure
 from tui.model.text import SafeText, safe
 from tui.platforms import sent
 from tui.platforms.control import ControlError, CreateRequest, Machine, NoAnswer, Price, Provider, Wish
@@ -30,13 +30,21 @@ class Rented:
     """A machine that runs and tells where.
 
     Attributes:
-        name: what it was asked for under.
-        asked: the price of the offer.
+        mark: what it was asked for with; it stays until it is dropped.
     """
 
     machine: Machine
-    name: str
-    asked: Price
+    mark: Sent
+
+    @property
+    def name(self) -> str:
+        """What it was asked for under."""
+        return self.mark.name
+
+    @property
+    def asked(self) -> Price:
+        """The price of the offer."""
+        return Price(self.mark.per_hour, self.mark.currency)
 
     @property
     def price(self) -> Price:
@@ -76,17 +84,18 @@ class Renter:
         Raises:
             Failure: nothing was sent; or it was refused; or it may exist and bill. It says which.
         """
-        price = wish.price
+        _refuse_unnamed(request, wish.name)
         mark = Sent(
             platform=self.plane.platform,
             name=wish.name,
             at=time.strftime("%Y-%m-%d %H:%M", time.localtime(self.clock())),
-            per_hour=price.per_hour,
-            currency=price.currency,
+            per_hour=wish.price.per_hour,
+            currency=wish.price.currency,
             run=run,
             terms=Terms.of(wish),
         )
         await asyncio.to_thread(sent.mark, self.where, mark)
+        others = await self._others(mark)
         self.tell(SafeText("the request is sent"))
         try:
             id_ = (await self.plane.create(request)).id
@@ -94,50 +103,125 @@ class Renter:
             self.tell(safe(f"no answer ({error.what}); the list has to tell", 200))
             id_ = None
         except ControlError:  # surely refused
-            await asyncio.to_thread(sent.drop, self.where, mark.platform)
+            await asyncio.to_thread(sent.drop, self.where, mark)
             raise
-        return await self._arrived(mark, id_)
+        if id_ is not None and id_ not in others:
+            await asyncio.to_thread(sent.keep_id, self.where, mark, id_)
+            mark = mark.model_copy(update={"id": id_})
+        return await self._arrived(mark)
 
     async def settle(self, before: Sent) -> Rented:
         """Look what became of a request that is open. Raises Failure: nothing was seen of it."""
-        return await self._arrived(before, None)
+        return await self._arrived(before)
 
-    async def _arrived(self, mark: Sent, id_: str | None) -> Rented:
-        machine = await self._up(id_, mark.name)
+    async def _others(self, mark: Sent) -> frozenset[str]:
+        """Ids of the machines that were there before. Raises Failure: one has the name; nothing was sent.
+
+        Asked under the mark, which keeps every other rgt from renting: what has the name later is the one.
+        """
+        clear = False
+        try:
+            machines = (await self.plane.list_all()).machines
+            clear = all(one.name != mark.name for one in machines)
+        except ControlError as error:
+            raise Failure(error.what, means="Nothing was sent.", do=error.do, exit=error.exit) from None
+        finally:
+            if not clear:
+                await asyncio.to_thread(sent.drop, self.where, mark)
+        if not clear:
+            raise Failure(
+                f"The account has a machine named {safe(mark.name, 80)} already.",
+                means="Nothing was sent: two of one name could not be told apart.",
+                do="Try again under another name.",
+                code="name-taken",
+            )
+        return frozenset(one.id for one in machines)
+
+    async def _arrived(self, mark: Sent) -> Rented:
+        machine = await self._up(mark)
         await asyncio.to_thread(sent.keep_terms, self.where, mark.platform, machine.id, mark.terms)
-        return Rented(machine, mark.name, Price(mark.per_hour, mark.currency))
+        return Rented(machine, mark)
 
-    async def _up(self, id_: str | None, name: str) -> Machine:
-        """Wait until it runs and tells where. Raises Failure, which says that it may bill."""
+    async def _up(self, mark: Sent) -> Machine:
+        """Wait until it runs and tells where. Raises Failure, which says whether it may bill."""
         ends = time.monotonic() + self.patience_s
-        last, proxied = "nothing was seen of it", 0
+        id_, last, proxied = mark.id, "nothing was seen of it", 0
         while time.monotonic() < ends:
             try:
-                found = await self._look(id_, name)
+                found = await self._look(id_, mark.name)
             except ControlError as error:
                 found, last = None, error.what
             if found is not None:
                 id_, last = found.id, found.said or found.state
                 self.tell(safe(f"{found.id} is {last}", 200))
+                if found.state == "gone":
+                    raise _gone(found)
                 if found.state == "running" and found.endpoint is not None:
                     proxied += 1
                     if not found.endpoint.proxied or proxied > _PROXY_LOOKS:
                         return found
             await asyncio.sleep(self.look_s)
         raise Failure(
-            f"{id_ or name} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
+            f"{safe(id_ or mark.name, 80)} did not come up in {self.patience_s / 60:.0f} minutes: {last}.",
             means="It may exist and bill.",
             do="Look at the platform's console; `rgt status` shows what the account lists.",
             code="not-up",
         )
 
     async def _look(self, id_: str | None, name: str) -> Machine | None:
+        """Raises ControlError: it is not told which machine it is."""
         if id_ is not None:
             victim = Victim(name=name, platform=self.plane.platform, instance_id=id_)
-            return await self.plane.describe(victim)
-        listing = await self.plane.list_all()
-        mine = [one for one in listing.machines if one.name == name]
-        return mine[0] if len(mine) == 1 else None
+            found = await self.plane.describe(victim)
+            if found.id != id_:
+                raise NoAnswer(f"asked for {safe(id_, 80)}, it told of {safe(found.id, 80)}")
+            return found
+        mine = [one for one in (await self.plane.list_all()).machines if one.name == name]
+        if len(mine) > 1:
+            raise NoAnswer(f"{len(mine)} machines of that name are listed")
+        return next(iter(mine), None)
+
+
+async def disown(plane: Provider, where: Paths, before: Sent) -> None:
+    """Take the operator's word that no machine came of a request. Raises Failure: the account lists one.
+
+    Where the account can't be asked, the word is all there is.
+    """
+    try:
+        machines = (await plane.list_all()).machines
+    except ControlError:
+        machines = ()
+    mine = [one for one in machines if before.name == one.name or before.id == one.id]
+    there = next((one for one in mine if one.state != "gone"), None)
+    if there is not None:
+        raise Failure(
+            f"The account lists it: {safe(there.id, 80)}, {there.state}.",
+            means="It exists and may bill; nothing was sent, and nothing forgotten.",
+            do="Look what became of it, or end it at the console first.",
+            code="machine-there",
+        )
+    await asyncio.to_thread(sent.drop, where, before)
+
+
+def _refuse_unnamed(request: CreateRequest, name: str) -> None:
+    """Raises Failure: a machine of another name would not be found again."""
+    if name not in request.body.values():
+        raise Failure(
+            "The request does not carry the name that the machine is looked for by.",
+            means="Nothing was sent.",
+            do=f"Give no other one: it is to be {safe(name, 80)}.",
+            exit=Exit.USAGE,
+            code="other-name",
+        )
+
+
+def _gone(machine: Machine) -> Failure:
+    return Failure(
+        f"{safe(machine.id, 80)} is gone again: {machine.said or machine.state}.",
+        means="It should bill no more, as far as the platform tells.",
+        do="Look at the platform's console.",
+        code="gone-again",
+    )
 
 
 def price_words(price: Price) -> str:

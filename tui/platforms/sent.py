@@ -19,8 +19,8 @@ from tui.fleet.paths import Paths
 from tui.model.failure import Exit, Failure
 from tui.platforms.control import Wish
 
-_ENVIRONMENT = re.compile(r"(?i)env|auth|credential")
-"""Further words of a request that may carry secrets, besides those whose names say so."""
+_FREE_TEXT = re.compile(r"(?i)env|auth|credential|login|start|entry|command|cmd|args|script|user_?data")
+"""Words of a request in whose values people put secrets, besides those whose names say so."""
 
 
 class Terms(BaseModel):
@@ -46,6 +46,7 @@ class Sent(BaseModel):
 
     Attributes:
         at: a date in words.
+        id: the machine's, where the platform answered with one.
         per_hour: None where nobody told the price.
         run: the run that is to go on there; empty where it is for none.
     """
@@ -55,6 +56,7 @@ class Sent(BaseModel):
     platform: str
     name: str
     at: str
+    id: str | None = None
     per_hour: float | None = None
     currency: str = ""
     run: str = ""
@@ -63,7 +65,7 @@ class Sent(BaseModel):
 
 def _private(key: str) -> bool:
     """Whether a word of a request is not written down."""
-    return is_secret_key(key) or _ENVIRONMENT.search(key) is not None
+    return is_secret_key(key) or _FREE_TEXT.search(key) is not None
 
 
 def mark(where: Paths, sent: Sent) -> None:
@@ -74,7 +76,7 @@ def mark(where: Paths, sent: Sent) -> None:
         raise Failure(
             "Another request to this platform is open, perhaps of another rgt.",
             means="Nothing was sent.",
-            do="Look at the step again: it offers to look what became of it.",
+            do="The same again looks first what became of that one.",
         ) from None
     except OSError as error:
         raise Failure(
@@ -100,9 +102,26 @@ def find(where: Paths, platform: str) -> Sent | None:
         ) from None
 
 
-def drop(where: Paths, platform: str) -> None:
-    """It was seen to be up, surely refused, or is not there by the operator's word."""
-    _file(where, platform).unlink(missing_ok=True)
+def drop(where: Paths, sent: Sent) -> None:
+    """It was seen to be up, surely refused, or is not there by the operator's word. Raises Failure.
+
+    A request that another rgt made since then stays.
+    """
+    if _is_open(where, sent):
+        _file(where, sent.platform).unlink(missing_ok=True)
+
+
+def keep_id(where: Paths, sent: Sent, id_: str) -> None:
+    """Remember its machine: where that can't be written, it is looked for by its name."""
+    with contextlib.suppress(OSError, Failure):
+        if _is_open(where, sent):
+            kept = sent.model_copy(update={"id": id_})
+            write_whole(_file(where, sent.platform), kept.model_dump_json())
+
+
+def _is_open(where: Paths, sent: Sent) -> bool:
+    there = find(where, sent.platform)
+    return there is not None and (there.name, there.at) == (sent.name, sent.at)
 
 
 def keep_terms(where: Paths, platform: str, instance_id: str, terms: Terms) -> None:

@@ -18,7 +18,7 @@ from tui.model.text import SafeText, safe
 from tui.platforms import sent
 from tui.platforms.control import ControlError, CreateRequest, Offer, Provider, Wish
 from tui.platforms.credentials import Missing
-from tui.platforms.renting import LOOK_S, UP_S, Rented, Renter, price_words
+from tui.platforms.renting import LOOK_S, UP_S, Rented, Renter, disown, price_words
 from tui.platforms.sent import Sent
 from tui.setup.beginning import profile_of
 from tui.setup.state import Did, Shown, State, Tell, Tools, lines
@@ -91,11 +91,18 @@ class Rent:
     ) -> Did | Shown:
         """A request is open: look for its machine, or take the operator's word that there is none."""
         if answer == NOT_THERE:
-            await asyncio.to_thread(sent.drop, tools.where, facts.id)
+            await self._disowned(before, facts, tools)
             return await self.ask(state, tools)
         if answer != SENT:
             raise Failure("A request to this platform is open.", means="Nothing was sent.")
         return await self._did(facts, tools, await self._renter(facts, tools, tell).settle(before))
+
+    async def _disowned(self, before: Sent, facts: Facts, tools: Tools) -> None:
+        found = tools.account(facts.id)
+        if isinstance(found, Missing):
+            await asyncio.to_thread(sent.drop, tools.where, before)
+        else:
+            await disown(found.plane, tools.where, before)
 
     async def _chosen(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Shown:
         offer = self._offers.get(answer)
@@ -199,7 +206,7 @@ class Rent:
         data = {"by": "api", "id": machine.id, "name": rented.name, "login": rented.login}
         if price.per_hour is not None:
             data |= {"price": f"{price.per_hour:g}", "currency": price.currency}
-        await asyncio.to_thread(sent.drop, tools.where, facts.id)
+        await asyncio.to_thread(sent.drop, tools.where, rented.mark)
         return Did(
             brief=f"{machine.id} runs, {price_words(rented.asked)}",
             observed=(f"{rented.name}: {machine.said or machine.state}", rented.login or "no endpoint told"),

@@ -114,6 +114,7 @@ class Extras:
     price: float | None = None
     currency: str | None = None
     instance_id: str | None = None
+    account: str | None = None
 
 
 def _add(args: argparse.Namespace) -> int:
@@ -254,6 +255,7 @@ def _more(extras: Extras) -> dict[str, Value]:
         "password_env": extras.password_env,
         "price_per_hour": extras.price,
         "currency": extras.currency,
+        "account": extras.account,
     }
     return {key: value for key, value in told.items() if value is not None}
 

@@ -82,19 +82,22 @@ async def _alone(args: argparse.Namespace, where: Paths) -> int:
         code = await _onto(args, page, box, where, old)
     finally:
         if code:
-            _say(f"{box.name} is rented and bills. The same command goes on there;")
-            _say(f"rgt down {box.name} ends it.")
+            _say(f"{box.name} was rented for it, and bills until its end. The same command goes on there;")
+            _say(f"rgt down {box.name} ends it, and after rgt remove {box.name} another one is rented.")
     return code
 
 
 async def _rented(args: argparse.Namespace, page: Page, where: Paths, old: Fate) -> Instance | None:
     """The machine to go on at: one rented before for this run, else a new one. None: nothing was rented."""
+    from tui.runs.errand import secrets_of
     from tui.verbs import renting
     from tui.verbs.relaunch_old import certain
     from tui.verbs.relaunch_rent import after_it, provisional, rented_before, want_of
 
     want, base = want_of(args, page, where), Path(page.file).parent
-    box = await renting.settled(want, where, _say, not_there=args.not_there)
+    box = None
+    if not args.dry_run:
+        box = await renting.settled(want, where, _say, not_there=args.not_there)
     if box is None:
         box = rented_before(page, where, unbegun=old.kind == "unbegun")
     if box is not None:
@@ -103,6 +106,7 @@ async def _rented(args: argparse.Namespace, page: Page, where: Paths, old: Fate)
     certain(old, page, sworn=args.old_is_gone)
     task = _same(page, provisional(page), where, args.dir)
     copy = _copy(args, page, where)
+    secrets_of(task.job)  # what lacks there stops it before any money
     _say(f"relaunch {page.run}: from {page.box} to a new machine of {page.platform}")
     _tell(old, copy.files if copy is not None else _files(args, page), task)
     stops = await _told_here(task, base)
@@ -153,7 +157,7 @@ async def _onto(args: argparse.Namespace, page: Page, box: Instance, where: Path
     async with line_to(box, where) as line:
         _say(f"relaunch {page.run}: from {page.box} to {box.name}")
         if args.rent:
-            await _made_ready(line, task, Path(page.file).parent)
+            await _made_ready(line, task, Path(page.file).parent, dry_run=args.dry_run)
         looked = await look_around(line, await look_first(task, await line()), Path(page.file).parent)
         _tell(old, files, looked.task)
         for check in looked.checks:
@@ -173,7 +177,7 @@ async def _onto(args: argparse.Namespace, page: Page, box: Instance, where: Path
     return code
 
 
-async def _made_ready(line: Line, task: Errand, base: Path) -> None:
+async def _made_ready(line: Line, task: Errand, base: Path, *, dry_run: bool) -> None:
     """A machine that is new lets nobody in for a while, and has none of the inputs. Raises Failure."""
     from tui.runs.preflight import ask_box
     from tui.runs.stage import bring, steps
@@ -183,7 +187,7 @@ async def _made_ready(line: Line, task: Errand, base: Path) -> None:
     facts = await ask_box(await line(), task.run, task.inputs())
     for step in steps(task.job.inputs, facts, base):
         _say(f"  {step.line}")
-        if step.source not in ("there", "nowhere"):
+        if step.source not in ("there", "nowhere") and not dry_run:
             _say(f"  {await bring(line, step, _say)}")
 
 

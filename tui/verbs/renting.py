@@ -1,7 +1,7 @@
 """Renting from the shell, for `rgt up` and `rgt relaunch --rent`: exact request, typed word, one machine.
 
-Whatever cuts this off, the same command goes on: with the request that is open, or with the box that came of
-it. Level 2: it costs, and destroys nothing.
+Whatever cuts this off, the same command goes on with the request that is open, until its machine is a box of
+the fleet. Level 2: it costs, and destroys nothing.
 """
 
 from __future__ import annotations
@@ -142,25 +142,26 @@ async def settled(want: Want, where: Paths, say: Say, *, not_there: bool) -> Ins
         not_there: the operator's word that its machine does not exist.
 
     Raises:
-        Failure: nobody saw its machine.
+        Failure: nobody saw its machine; or the account lists it, against that word.
     """
-    from tui.platforms import sent
+    from tui.platforms import renting, sent
 
     before = await asyncio.to_thread(sent.find, where, want.platform)
     if before is None or before.run != want.run:
         return None
+    plane = _plane(want, where)
     if not_there:
-        await asyncio.to_thread(sent.drop, where, want.platform)
+        await renting.disown(plane, where, before)
         return None
     say(f"{before.name} was asked for at {before.at}; nothing more is rented before that is known.")
     try:
-        rented = await _renter(_plane(want, where), where, say).settle(before)
+        rented = await _renter(plane, where, say).settle(before)
     except Failure as failure:
         do = "Look at the platform's console; where it is not there, say so with --not-there."
         raise Failure(
             failure.what, means=failure.means, do=do, exit=Exit.UNKNOWN, code=failure.code
         ) from None
-    return _entered(rented, want, where, before)
+    return _entered(rented, want, where)
 
 
 async def order(want: Want, where: Paths) -> Order:
@@ -228,12 +229,9 @@ def consents(made: Order) -> bool:
 
 async def rent(made: Order, want: Want, where: Paths, say: Say) -> Instance:
     """Send the request, once, wait for the machine, and put it into the fleet. Raises Failure."""
-    from tui.platforms import sent
-
-    rented = await _renter(made.plane, where, say).send(made.request, made.wish, run=want.run)
-    before = await asyncio.to_thread(sent.find, where, want.platform)
-    assert before is not None  # the mark stays until the box is in the fleet
-    return _entered(rented, want, where, before)
+    return _entered(
+        await _renter(made.plane, where, say).send(made.request, made.wish, run=want.run), want, where
+    )
 
 
 async def reached(line: Line, say: Say) -> None:
@@ -264,7 +262,7 @@ def _refuse_while_open(want: Want, where: Paths) -> None:
 
     before = sent.find(where, want.platform)
     if before is not None:
-        goes_on = f"rgt relaunch {before.run} --rent" if before.run else "rgt up"
+        goes_on = f"rgt relaunch {before.run} --rent" if before.run else f"rgt up {safe(want.platform, 40)}"
         raise Failure(
             f"A request to this platform is open: {safe(before.name, 80)}, asked for at {before.at}.",
             means="It may exist and bill; nothing was rented.",
@@ -273,7 +271,7 @@ def _refuse_while_open(want: Want, where: Paths) -> None:
         )
 
 
-def _entered(rented: Rented, want: Want, where: Paths, before: Sent) -> Instance:
+def _entered(rented: Rented, want: Want, where: Paths) -> Instance:
     """Put the machine into the fleet, once, and close the request. Raises Failure."""
     from tui.fleet import settings
     from tui.platforms import sent
@@ -288,13 +286,13 @@ def _entered(rented: Rented, want: Want, where: Paths, before: Sent) -> Instance
     if want.run:
         book(where).set_rented(want.run, name)
     box = next(one for one in settings.load(where.fleet_file).instances if one.name == name)
-    _receipt(where, want, box, before)
-    sent.drop(where, want.platform)
+    _receipt(where, want, box, rented.mark)
+    sent.drop(where, rented.mark)
     return box
 
 
 def _added(rented: Rented, want: Want, where: Paths) -> str:
-    from tui.fleet import fleet_file
+    """The name it got in the fleet. Raises Failure: it could not be written, such as beside an old login."""
     from tui.verbs.fleet import Extras, written
 
     price = rented.price
@@ -303,12 +301,18 @@ def _added(rented: Rented, want: Want, where: Paths) -> str:
         price=price.per_hour,
         currency=price.currency or None,
         instance_id=rented.machine.id,
+        account=want.account,
     )
     login = shlex.join((*shlex.split(rented.login), *(("-i", want.key) if want.key else ())))
-    name = written(where, login, rented.name, extras)[1]
-    if want.account is not None:
-        fleet_file.edit_instance(where.fleet_file, name, {"account": want.account})
-    return name
+    try:
+        return written(where, login, rented.name, extras)[1]
+    except Failure as failure:
+        raise Failure(
+            failure.what,
+            means=f"{rented.machine.id} is rented and bills, and is not in the fleet yet.",
+            do=f"{failure.do} rgt remove forgets a box that is gone. Then the same command goes on.",
+            code=failure.code,
+        ) from None
 
 
 def _receipt(where: Paths, want: Want, box: Instance, before: Sent) -> None:
@@ -349,7 +353,7 @@ def _plane(want: Want, where: Paths) -> Provider:
     if isinstance(found, Missing):
         raise Failure(
             f"{safe(want.platform, 40)} {found.why}.",
-            means="Nothing was rented.",
+            means="Nothing was sent.",
             do="rgt setup stores a key; or rent at the console, and rgt add its login.",
             code="no-account",
         )

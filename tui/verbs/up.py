@@ -48,7 +48,7 @@ async def _up(args: argparse.Namespace) -> int:
 
     where = changing(args)
     wants = tuple(_wants(args))
-    box = await _begun(wants, where, not_there=args.not_there)
+    box = None if args.dry_run else await _begun(wants, where, not_there=args.not_there)
     if box is None:
         want, made = await _first(wants, where)
         for title, text in plan_of(made):
@@ -62,9 +62,9 @@ async def _up(args: argparse.Namespace) -> int:
             return Exit.ATTENTION
         box = await rent(made, want, where, _say)
     _say(f"{box.name} is in the fleet, and bills: {_price(box)}.")
+    _print(args, {"box": box.name, "platform": box.platform, "instance_id": box.instance_id})
     async with line_to(box, where) as line:
         await reached(line, _say)
-    _print(args, {"box": box.name, "platform": box.platform, "instance_id": box.instance_id})
     job = safe(args.file or "JOB", 200)
     _say(f"Next: rgt launch {job} --on {box.name}. The bill ends with rgt stop or rgt down {box.name}.")
     return Exit.FINE
@@ -113,9 +113,16 @@ def _needs(gpu: str | None, job: Job | None) -> Resources:
 
 
 async def _begun(wants: tuple[Want, ...], where: Paths, *, not_there: bool) -> Instance | None:
-    """The box of a request that is open at one of the platforms; None: none is."""
+    """The box of a request that is open at one of the platforms; None: none is. Raises Failure."""
     from tui.verbs.renting import settled
 
+    if not_there and len(wants) > 1:
+        raise Failure(
+            "--not-there is your word about one platform.",
+            means="Nothing was rented.",
+            do="Name it: rgt up PLATFORM --not-there.",
+            exit=Exit.USAGE,
+        )
     for want in wants:
         if (box := await settled(want, where, _say, not_there=not_there)) is not None:
             return box
