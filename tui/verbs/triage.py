@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tui.model.failure import Exit, Failure
@@ -210,12 +209,14 @@ def _probe(name: str) -> Telemetry:
 
 @contextmanager
 def _opened(name: str) -> Iterator[IO[bytes]]:
-    """A file, or standard input for ``-``. Raises Failure, also for an error while it is read."""
+    """A file, a pipe, or standard input for ``-``. Raises Failure, also for an error while it is read."""
+    from tui.verbs.log_file import opened
+
     try:
         if name == "-":
             yield sys.stdin.buffer
         else:
-            with Path(name).open("rb") as file:
+            with opened(name) as file:
                 yield file
     except OSError as error:
         raise Failure(
