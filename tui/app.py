@@ -21,11 +21,11 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.events import Event, Key, Paste, Resize
 from textual.geometry import Size
-from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 
 from tui.acting import Acting
 from tui.actions import BY_ID
+from tui.frames import Frames
 from tui.guard import Guard
 from tui.key_order import AT_ONCE, KeyOrder, Passed
 from tui.leaving import LEAVE_S, heed_signals
@@ -48,13 +48,6 @@ if TYPE_CHECKING:
     from tui.model.snapshot import FleetSnapshot
     from tui.screens.everywhere import Everywhere
     from tui.screens.host import AddBox
-
-AGES_S = 2.0
-"""How often ages are judged again while nothing arrives; only words that change are painted."""
-
-
-class Frame(Message, bubble=False):
-    """There is a newer snapshot to draw. At most one of these is on its way at any time."""
 
 
 class RgtApp(App[int]):
@@ -106,7 +99,8 @@ class RgtApp(App[int]):
     ) -> None:
         super().__init__()
         self._guard = Guard(self._report)
-        self._lending = Lending(self, self._leave, self._request_frame)
+        self._lending = Lending(self, self._leave, lambda: self._frames.ask())
+        self._frames = Frames(self, self._guard, self._lending, lambda: self.snapshot)
         self._keys = KeyOrder(self)
         self._toasts = Toasts(self, lambda: self._way_to("messages"))
         self._bell: Bell | None = None
@@ -135,8 +129,6 @@ class RgtApp(App[int]):
             rgt=rgt,
             read_only=read_only,
         )
-        self._touched: set[str] = set()
-        self._frame_due = False
         self.animation_level = "none"
         self.set_class(glyphs.name == "ascii", "-ascii")
         self._wardrobe = Wardrobe(self, themes)
@@ -213,8 +205,8 @@ class RgtApp(App[int]):
     def log_tail(self, run: str, count: int) -> Sequence[LogText]:
         """At most so many of the newest lines of a run's log that are in memory, the unfinished one too."""
         buffer = self.store.log(run)
-        newest = [*buffer.lines[-count:], *([buffer.partial] if buffer.partial else [])]
-        return newest[-count:]
+        newest = [*buffer.lines[-max(1, count) :], *([buffer.partial] if buffer.partial else [])]
+        return newest[-count:] if count > 0 else []
 
     def open_run(self, box: str, run: str | None, *, zoom: bool = False, line: int | None = None) -> None:
         """Show a run, or a box without one; `line` (from 1) puts the cursor on a line of its log."""
@@ -280,15 +272,7 @@ class RgtApp(App[int]):
         self._guard.spawn(self.store.pump(self._publish), "pump")
         if self._start is not None:
             self._guard.spawn(self._start(self), "start")
-        self.set_interval(AGES_S, self._request_frame)
-        self._next_minute()
-
-    def _next_minute(self) -> None:
-        self.set_timer(60.5 - self.clock() % 60, self._on_minute)
-
-    def _on_minute(self) -> None:
-        self._request_frame()
-        self._next_minute()
+        self._frames.keep_up(self.clock)
 
     async def on_unmount(self) -> None:
         await self._guard.end(LEAVE_S)
@@ -318,11 +302,10 @@ class RgtApp(App[int]):
     # -- frames -------------------------------------------------------------------------------------
 
     def _publish(self, snapshot: FleetSnapshot, runs: frozenset[str]) -> None:
-        self._touched |= runs
         self._toasts.tell(snapshot.notices)
         if self._rings:
             self._ring(snapshot)
-        self._request_frame()
+        self._frames.ask(runs)
 
     def _ring(self, snapshot: FleetSnapshot) -> None:
         if self._bell is None:
@@ -336,25 +319,8 @@ class RgtApp(App[int]):
         if self._driver is not None:
             self._driver.write(text)
 
-    def _request_frame(self) -> None:
-        if not self._frame_due and not self._lending.away:
-            self._frame_due = True
-            self.post_message(Frame())
-
     def on_frame(self) -> None:
-        """Draw the newest snapshot on what is in sight: the view in front, and a sheet over it."""
-        self._frame_due = False
-        touched, self._touched = frozenset(self._touched), set()
-        with self.batch_update():
-            for screen in reversed(self.screen_stack):
-                apply = getattr(screen, "apply", None)
-                if apply is not None and screen.is_mounted:
-                    try:
-                        apply(self.snapshot, touched)
-                    except Exception as error:  # noqa: BLE001 - one bad picture must not end the watch
-                        self._guard.fault("draw", error)
-                if not isinstance(screen, ModalScreen):
-                    break
+        self._frames.draw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         super()._display(screen, sparing(renderable))

@@ -19,8 +19,9 @@ from textual.widgets import Input
 from tests.fixtures.fleet_fixture import HOSTILE_NAMES, NOW, fleet, hostile
 from tests.screens.app_harness import THEMES, HeldStore, held, picture, roster, running, said, until
 from tests.widgets.test_roster import with_util
-from tui.app import Frame, RgtApp
+from tui.app import RgtApp
 from tui.fleet.store import Store
+from tui.frames import Frame
 from tui.model.command import AdoptRun, CloseForward, OpenForward, ProbeNow
 from tui.model.event import FleetChanged, LinkChanged, Notice, TelemetryTaken
 from tui.model.failure import Failure
@@ -598,7 +599,7 @@ async def test_ages_are_judged_again_without_any_news(monkeypatch: pytest.Monkey
     async with running(fleet(), store=store) as (app, pilot):
         assert "live" in roster(app).text
         now[0] += 600
-        app._request_frame()
+        app._frames.ask()
         await until(pilot, lambda: "live" not in roster(app).text)
         assert "? unknown 10m" in roster(app).text
 
