@@ -8,6 +8,7 @@ import struct
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def flipped(raw: bytes, place: int) -> bytes:
     return raw[:place] + bytes([raw[place] ^ 0x10]) + raw[place + 1 :]
 
 
-def an_array(objects: bytes) -> bytes:
+def an_array(objects: bytes, descr: bytes = b"'|O'") -> bytes:
     """A ``.npy`` of objects."""
-    header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n"
+    header = b"{'descr': %s, 'fortran_order': False, 'shape': (1,), }\n" % descr
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + objects
 
 
@@ -61,16 +62,58 @@ def test_arrays_of_objects_are_looked_through_only_so_far(tmp_path: Path) -> Non
     assert time.process_time() - began < 20
 
 
-def exported(weight: bytes = floats(1, 2), *, nested: bytes = b"") -> bytes:
+HOSTILE = calls("posix.system") + b"."
+
+
+@pytest.mark.parametrize(
+    "descr",
+    [b"'O'", b"'object'", b"'<O8'", rb"'\x7cO'", b'"|O"', b"('|O', (1,))", b"[('a', '<f4'), ('b', 'O')]",
+     b"'<f4', 'descr': '|O'", rb"'<f4', 'de\x73cr': '|O'"],
+)  # fmt: skip
+def test_a_type_of_objects_is_known_however_it_is_written(tmp_path: Path, descr: bytes) -> None:
+    assert verdict_on(tmp_path, "a.npy", an_array(HOSTILE, descr)).verdict == "unsafe"
+
+
+@pytest.mark.parametrize(
+    "dtype", ["<f4", "|b1", "<c16", "<U5", "|S3", "<M8[ns]", "|V2", [("a", "<f4"), ("b", "<i2", (2, 3))]]
+)
+def test_numbers_and_rows_of_them_are_no_pickles(tmp_path: Path, dtype: Any) -> None:
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "a.npy", np.zeros(0, dtype=dtype))
+    raw = (tmp_path / "a.npy").read_bytes() + HOSTILE
+    put(tmp_path, {"a.npy": raw, "b.npz": with_members(("x.npy", raw))})
+    assert [(one.verdict, one.code) for one in looked_at(tmp_path).files] == [("ignore", "ignore")] * 2
+    assert not {p.code for p in looked_at(tmp_path).problems} - {"no-checkpoint", "nothing-judged"}
+
+
+def test_no_array_of_objects_hides_in_an_archive(tmp_path: Path) -> None:
+    plain, hostile = an_array(b"", b"'<f4'"), an_array(HOSTILE)
+    unnamed = with_members(("x.npy", plain), ("y", hostile))
+    assert verdict_on(tmp_path, "a.npz", unnamed).verdict == "unsafe"
+    damaged = with_members(("w.npy", plain * 99), ("x.npy", hostile), method=zipfile.ZIP_DEFLATED)
+    assert verdict_on(tmp_path, "a.npz", damaged.replace(damaged[35:50], b"\xff" * 15, 1)).verdict == "unsafe"
+    put(tmp_path, {"a.npz": with_members(("x.npy", hostile), method=zipfile.ZIP_BZIP2)})
+    assert [p.code for p in judge_file(str(tmp_path / "a.npz"), "a.npz").problems] == ["pickle-not-scanned"]
+
+
+TABLE = (
+    b'{"config": {"l.w": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": '
+    b'{"dtype": 7, "sizes": [{"as_int": 2}]}}}}'
+)
+
+
+def exported(
+    weight: bytes = floats(1, 2),
+    *,
+    nested: bytes = b"",
+    config: bytes = TABLE,
+    method: int = zipfile.ZIP_STORED,
+) -> bytes:
     """What `torch.export.save` would have written."""
-    config = (
-        b'{"config": {"l.w": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": '
-        b'{"dtype": 7, "sizes": [{"as_int": 2}]}}}}'
-    )
     return with_members(
         ("a/data/weights/weight_0", weight), ("a/data/weights/model_weights_config.json", config),
         ("a/models/model.json", b"{}"), ("a/archive_format", b"pt2"),
-        ("a/data/sample_inputs/model.pt", nested),
+        ("a/data/sample_inputs/model.pt", nested), method=method,
     )  # fmt: skip
 
 
@@ -88,6 +131,20 @@ def test_an_exported_program_is_judged_by_its_weights(tmp_path: Path, name: str)
     assert verdict_on(tmp_path, name, exported(nested=good_zip())).verdict == "ok"
     hostile = exported(nested=good_zip({"x": calls("posix.system")}))
     assert verdict_on(tmp_path, name, hostile).globals == ("posix.system",)
+
+
+def test_nothing_of_an_exported_program_is_passed_over_in_silence(tmp_path: Path) -> None:
+    without_storage = torch_zip(state({"x": calls("posix.system"), "w": tensor("0", (4,))}), {})
+    for nested in (without_storage, b"\x80\x02" + HOSTILE):
+        assert verdict_on(tmp_path, "m.pt2", exported(nested=nested)).verdict == "unsafe"
+    packed_too = exported(nested=good_zip(), method=zipfile.ZIP_DEFLATED)
+    assert verdict_on(tmp_path, "m.pt2", packed_too).code == "suspicious-huge-pickle"
+    lacking = exported(config=TABLE.replace(b"weight_0", b"weight_1"))
+    assert (found := verdict_on(tmp_path, "m.pt2", lacking)).subtype == "bad_zip" and "l.w" in found.reason
+    for config in (b"{", b"[]", TABLE.replace(b'[{"as_int": 2}]', b"7"), TABLE.replace(b'"as_int": 2', b"")):
+        put(tmp_path, {"m.pt2": exported(config=config)})
+        judged = judge_file(str(tmp_path / "m.pt2"), "m.pt2")
+        assert judged.verdict.verdict == "ok" and judged.contents is not None and judged.contents.gap
 
 
 @pytest.mark.slow  # torch takes seconds to trace the smallest program
@@ -123,6 +180,7 @@ def test_gguf_is_as_long_as_its_header_says(tmp_path: Path) -> None:
     for raws in (damaged, damaged_too):
         for subtype, raw in raws.items():
             assert verdict_on(tmp_path, "m.gguf", raw).subtype == subtype
+    assert verdict_on(tmp_path, "m.gguf", a_gguf(kind=200)).code == "ignore"  # how long it is nobody knows
     assert verdict_on(tmp_path, "m.gguf", b"GGUF\x01" + bytes(40)).code == "ignore"  # counts of another width
 
 

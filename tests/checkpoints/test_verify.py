@@ -192,6 +192,23 @@ def test_a_bag_is_held_to_what_it_says_of_itself(tmp_path: Path, capsys: pytest.
     (tmp_path / "bag-info.txt").unlink()
     code, answer = verify(capsys, tmp_path)
     assert (code, codes(answer)) == (1, ["file-missing"])
+    os.mkfifo(tmp_path / "bag-info.txt")
+    code, answer = verify(capsys, tmp_path)
+    assert code == 1 and "file-different" in codes(answer)
+    (tmp_path / "bag-info.txt").unlink()
+    (tmp_path / "meta").mkdir()
+    (tmp_path / "meta" / "info").write_bytes(oxum)
+    (tmp_path / "bag-info.txt").symlink_to("meta/info")
+    assert verify(capsys, tmp_path)[0] == 0
+
+
+def test_a_pipe_in_place_of_the_manifest_is_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path, {"m.pt": good_zip()})
+    os.mkfifo(tmp_path / "manifest-sha256.txt")
+    answer = verify(capsys, tmp_path)[1]
+    assert {"special-file", "no-manifest"} <= {problem["code"] for problem in answer["problems"]}
 
 
 def test_a_bag_whose_maker_encoded_nothing_is_understood(

@@ -528,8 +528,9 @@ def test_correlations_and_shares_of_error(tmp_path: Path) -> None:
     assert {m.verdict for m in _run(tmp_path, rows, r2="0.85", pearson="0.9", mape="0.2").metrics}.isdisjoint(
         {"recomputed"}
     )
-    flat = [{"id": i, "target": 1.0, "prediction": p} for i, p in enumerate(guess)]
-    assert {m.verdict for m in _run(tmp_path, flat, r2="0", pearson="0").metrics} == {"no-ground-truth"}
+    for same in (1.0, 0.1):  # of tenths not even the mean is one
+        flat = [{"id": i, "target": same, "prediction": p} for i, p in enumerate(guess[:3])]
+        assert {m.verdict for m in _run(tmp_path, flat, r2="0", pearson="0").metrics} == {"no-ground-truth"}
 
 
 def test_dice_of_masks_over_pixels_and_over_images(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui.checkpoints.contents import Contents, prefix_of
-from tui.checkpoints.pickle_globals import danger, refused
+from tui.checkpoints.pickle_globals import certain, danger, refused
 from tui.checkpoints.pickle_reader import Pickle, PickleTooLong
 from tui.checkpoints.source import Part, Source
 from tui.checkpoints.tensors import BITS, Span, row_of
+from tui.checkpoints.torch_legacy import BadLegacy, Legacy, read_legacy
 from tui.checkpoints.torch_zip import Contradiction, NotTorch, TorchZip, read_torch_zip
 from tui.checkpoints.zip_directory import (
     STORED,
@@ -33,7 +34,7 @@ from tui.checkpoints.zip_directory import (
 EXPORTED_MEMBERS = ("/archive_format", "/data/weights/weight_0", "serialized_exported_program.json")
 _CONFIG = "_weights_config.json"
 _MAX_CONFIG = 32 << 20
-_NESTED = 100
+_NESTED, _DIMENSIONS = 1000, 64
 _TYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
     9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16",
@@ -44,7 +45,12 @@ _TYPES = {
 
 
 def read_exported(source: Source, directory: Directory) -> TorchZip | None:
-    """The weights of an exported program, each in its place; None for any other zip."""
+    """The weights of an exported program, each in its place; None for any other zip.
+
+    Raises:
+        PickleTooLong: not every pickle inside could be looked through.
+        Contradiction: a weight of its table is not in it.
+    """
     if not any(m.name.endswith(("/archive_format", EXPORTED_MEMBERS[2])) for m in directory.members):
         return None
     if any("/aotinductor/" in member.name for member in directory.members):
@@ -54,8 +60,15 @@ def read_exported(source: Source, directory: Directory) -> TorchZip | None:
     for member in directory.members:
         if member.name.endswith(_CONFIG):
             _described(source, directory, member, found.contents)
-    found.contents.keys = len(found.contents.names) or None
-    found.contents.prefix = prefix_of(found.contents.names)
+    contents = found.contents
+    contents.names = tuple(span.name for span in contents.spans)
+    contents.tensors = len(contents.spans)
+    contents.keys = contents.tensors or None
+    contents.elements = sum(span.length * 8 // BITS[span.dtype] for span in contents.spans)
+    contents.dtypes = dict(Counter(span.dtype for span in contents.spans))
+    contents.prefix = prefix_of(contents.names)
+    if not contents.spans:
+        contents.gap = contents.gap or "no table names its weights"
     return found
 
 
@@ -63,54 +76,81 @@ def _described(source: Source, directory: Directory, config: Member, contents: C
     """The tensors that one table names. What cannot be placed is a gap, and no damage."""
     members = {member.name: member for member in directory.members}
     folder = config.name.rpartition("/")[0]
-    for name, entry in _table(source, config):
-        span = _span(name, entry, members.get(f"{folder}/{entry.get('path_name')}"))
+    table = _table(source, config)
+    if table is None:
+        contents.gap = "a table of its weights that cannot be read"
+        return
+    for name, entry in table.items():
+        member = members.get(f"{folder}/{entry.get('path_name')}")
+        if member is None:
+            raise Contradiction("bad_zip", f"the weight {name[:80]!r} is missing")
+        span = _span(name, entry, member)
         if span is None:
             contents.gap = contents.gap or "weights that its table does not place"
-            continue
-        contents.spans.append(span)
-        contents.names += (name,)
-        contents.tensors += 1
-        contents.elements += span.length * 8 // BITS[span.dtype]
-    contents.dtypes = dict(Counter(span.dtype for span in contents.spans))
+        else:
+            contents.spans.append(span)
 
 
-def _table(source: Source, config: Member) -> Iterator[tuple[str, dict[str, Any]]]:
+def _table(source: Source, config: Member) -> dict[str, dict[str, Any]] | None:
+    """What a table says of each weight; None where it cannot be read as one."""
     if config.method != STORED or config.size > _MAX_CONFIG:
-        return
+        return None
     try:
         table = json.loads(source.read(config.start, config.size))
     except (ValueError, RecursionError):
-        return  # its checksum tells what is wrong with it
+        return None
     entries = table.get("config") if isinstance(table, dict) else None
-    if isinstance(entries, dict):
-        yield from ((name[:200], entry) for name, entry in entries.items() if isinstance(entry, dict))
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        return None
+    return entries
 
 
-def _span(name: str, entry: dict[str, Any], member: Member | None) -> Span | None:
+def _span(name: str, entry: dict[str, Any], member: Member) -> Span | None:
     meta = entry.get("tensor_meta")
-    if member is None or member.method != STORED or entry.get("use_pickle") or not isinstance(meta, dict):
+    if member.method != STORED or entry.get("use_pickle") or not isinstance(meta, dict):
         return None
     dtype = _TYPES.get(meta["dtype"]) if isinstance(meta.get("dtype"), int) else None
-    told = [size.get("as_int") for size in meta.get("sizes") or () if isinstance(size, dict)]
-    sizes = [size for size in told if isinstance(size, int) and 0 <= size < 1 << 60]
-    if dtype is None or len(sizes) != len(told):
+    told = meta.get("sizes")
+    if dtype is None or not isinstance(told, list) or len(told) > _DIMENSIONS:
         return None
-    length = math.prod(sizes) * BITS[dtype] // 8
-    if length > member.size:
+    sizes = [size.get("as_int") if isinstance(size, dict) else None for size in told]
+    known = [size for size in sizes if isinstance(size, int) and 0 <= size < 1 << 60]
+    length = math.prod(known) * BITS[dtype] // 8
+    if len(known) != len(sizes) or length > member.size:
         return None
-    return Span(name, dtype, member.start, length, row_of(sizes, length))
+    return Span(name[:200], dtype, member.start, length, row_of(known, length))
 
 
 def _hidden(source: Source, directory: Directory) -> Iterator[str]:
     """Dangerous names in the checkpoints inside: sample inputs, and the weights of older torch."""
-    nested = [m for m in directory.members if m.method == STORED and m.size > 4]
-    for member in [m for m in nested if source.read(m.start, 4) == b"PK\x03\x04"][:_NESTED]:
-        part = Part(source, member.start, member.size)
-        try:
-            inner = read_directory(part)
-            locate(part, inner)
-            names = read_torch_zip(part, inner).globals
-        except (BadZip, TooManyMembers, NotTorch, Contradiction, PickleTooLong):
+    left = _NESTED
+    for member in directory.members:
+        if member.method != STORED and member.name.endswith((".pt", ".pkl")):
+            raise PickleTooLong  # torch stores them as they are
+        head = source.read(member.start, 4) if member.method == STORED and member.size > 4 else b""
+        if head != b"PK\x03\x04" and not (head[:1] == b"\x80" and head[1:2] <= b"\5"):
             continue
+        left -= 1
+        if left < 0:
+            raise PickleTooLong
+        names = _names_in(Part(source, member.start, member.size), zipped=head[:1] == b"P")
         yield from (name for name in refused(names) if danger(name) == "high")
+
+
+def _names_in(part: Source, *, zipped: bool) -> tuple[str, ...]:
+    """Also of a damaged one: whoever loads it has run what stands before the damage."""
+    if not zipped:
+        legacy = Legacy()
+        try:
+            read_legacy(part, legacy)
+        except BadLegacy:
+            return certain(legacy.globals)  # a weight may begin like a pickle
+        return legacy.globals
+    try:
+        inner = read_directory(part)
+        locate(part, inner)
+        return read_torch_zip(part, inner, look=False).globals
+    except TooManyMembers:
+        raise PickleTooLong from None
+    except (BadZip, NotTorch):
+        return ()

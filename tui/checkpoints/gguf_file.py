@@ -67,13 +67,14 @@ class _Header:
     tensors: list[_Tensor] = field(default_factory=list)
     data: int = 0
     alignment: int = 32
+    items: int = 0
 
 
 def judge_gguf(source: Source, path: str) -> Judged:
     """The verdict on a file that begins as GGUF does."""
-    version = int.from_bytes(source.read(4, 4), "little")
-    if source.size >= 8 and version not in _VERSIONS:
-        return Judged(say(path, "other", "ignore"), problems=(Problem(code="format-not-judged", path=path),))
+    unknown = Judged(say(path, "other", "ignore"), problems=(Problem(code="format-not-judged", path=path),))
+    if source.size >= 8 and int.from_bytes(source.read(4, 4), "little") not in _VERSIONS:
+        return unknown
     try:
         header = _header(source)
         contents = _contents(header, source.size)
@@ -81,6 +82,8 @@ def judge_gguf(source: Source, path: str) -> Judged:
         kind = "sparse" if source.sparse else "other"
         more = {"apparent": source.size} if source.sparse else {}
         return Judged(say(path, kind, "corrupt", bad.subtype, str(bad), format="gguf", **more))
+    if any(tensor.size is None for tensor in header.tensors):
+        return unknown  # where such a tensor ends, nobody knows
     verdict = say(
         path, "other", "ok", format="gguf", flavour="gguf", keys=contents.keys, tensors=contents.tensors,
         elements=contents.elements, dtypes=contents.dtypes or None,
@@ -110,21 +113,22 @@ def _fact(stream: BinaryIO, header: _Header) -> None:
     if key == _ALIGNMENT and kind == _U32:
         (header.alignment,) = _numbers(stream, "<I")
     else:
-        _pass_over(stream, kind, 0)
+        _pass_over(stream, kind, header)
 
 
-def _pass_over(stream: BinaryIO, kind: int, depth: int) -> None:
+def _pass_over(stream: BinaryIO, kind: int, header: _Header, depth: int = 0) -> None:
     if kind == _TEXT:
         _text(stream)
     elif kind == _LIST and depth < 4:
         inner, count = _numbers(stream, "<IQ")
-        if count > _MOST_ITEMS:
+        header.items += count
+        if header.items > _MOST_ITEMS:
             raise _Bad("bad_header", f"a list of {count} values")
         if inner in _WIDTHS:
             stream.seek(_WIDTHS[inner] * count, 1)
             return
         for _ in range(count):
-            _pass_over(stream, inner, depth + 1)
+            _pass_over(stream, inner, header, depth + 1)
     elif kind in _WIDTHS:
         _taken(stream, _WIDTHS[kind])
     else:

@@ -47,13 +47,10 @@ def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> J
     except BadZip as bad:
         damage = bad
     try:
-        found = read_torch_zip(source, directory, look=damage is None)
+        found = _read(source, directory, look=damage is None)
         damage = damage or _wrong_checksum(source, directory, crc=crc)
     except NotTorch:
-        exported = read_exported(source, directory) if damage is None else None
-        if exported is not None:
-            found, damage = exported, _wrong_checksum(source, directory, crc=crc)
-        elif damage is None:
+        if damage is None:
             return _not_torch(path, directory, claim)
     except PickleTooLong:
         return Judged(say(path, "torch_zip", "suspicious", "huge_pickle", format="torch_zip"))
@@ -64,6 +61,17 @@ def judge_zip(source: Source, path: str, claim: Claim | None, *, crc: bool) -> J
             return None
         found.globals = tuple(_first_globals(source))
     return _weighed(source, path, directory, found, damage, crc=crc)
+
+
+def _read(source: Source, directory: Directory, *, look: bool) -> TorchZip:
+    """What `torch.save` or `torch.export.save` wrote. Raises NotTorch, Contradiction, PickleTooLong."""
+    try:
+        return read_torch_zip(source, directory, look=look)
+    except NotTorch:
+        exported = read_exported(source, directory) if look else None
+        if exported is None:
+            raise
+        return exported
 
 
 def _not_torch(path: str, directory: Directory, claim: Claim | None) -> Judged | None:

@@ -160,7 +160,8 @@ def verified(
         tree = listed(root, only)
     except OSError as fault:
         raise Failure(f"{safe(root, 200)} cannot be read: {fault.strerror}.", exit=Exit.UNKNOWN) from None
-    if manifest_file is None and only is None and MANIFEST_NAME in tree.entries:
+    own = tree.entries.get(MANIFEST_NAME)
+    if manifest_file is None and only is None and own is not None and own.type != "special":
         manifest_file = tree.absolute(MANIFEST_NAME)
     manifest = _manifest(manifest_file, root) if manifest_file is not None else None
     digests = _of_one(manifest.digests, only) if manifest is not None else {}

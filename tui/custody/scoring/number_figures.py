@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +35,10 @@ def r2(collector: Pairs, params: Params) -> Figure:
     true, error = collector.true, collector.guess - collector.true
     if collector.tally.note:
         return Figure(math.nan, note=collector.tally.note)
+    if _equal(true):
+        raise Undecided("no-ground-truth", "it is not defined: all targets are equal")
     off = np.abs(true - mean(true))
     around = math.fsum((off * off).tolist())
-    if not around:
-        raise Undecided("no-ground-truth", "it is not defined: all targets are equal")
     left = math.fsum((error * error).tolist()) / around
     half = collector.half_true + collector.half_guess
     slack = 2 * half * math.fsum(np.abs(error).tolist()) + len(true) * half**2
@@ -48,14 +49,19 @@ def r2(collector: Pairs, params: Params) -> Figure:
 def pearson(collector: Pairs, params: Params) -> Figure:
     if collector.tally.note:
         return Figure(math.nan, note=collector.tally.note)
+    if _equal(collector.true) or _equal(collector.guess):
+        raise Undecided("no-ground-truth", "it is not defined: targets or predictions are all equal")
     true, guess = collector.true - mean(collector.true), collector.guess - mean(collector.guess)
     lengths = [math.sqrt(math.fsum((side * side).tolist())) for side in (true, guess)]
-    if not all(lengths):
-        raise Undecided("no-ground-truth", "it is not defined: targets or predictions are all equal")
     value = math.fsum((true * guess).tolist()) / (lengths[0] * lengths[1])
     halves = zip((collector.half_true, collector.half_guess), lengths, strict=True)
     slack = sum(2 * half * math.sqrt(len(true)) / length for half, length in halves)
     return Figure(value, value - slack, value + slack)
+
+
+def _equal(values: Any) -> bool:
+    """Whether none differs: rounding lets equal numbers stray from their mean."""
+    return bool((values == values[0]).all())
 
 
 def mape(collector: Pairs, params: Params) -> Figure:
