@@ -24,6 +24,7 @@ from tui.model.command import (
 from tui.model.failure import Failure
 from tui.model.launch import STAGES, LaunchView, Stage
 from tui.model.snapshot import FleetSnapshot
+from tui.screens import launch_asked as asked
 from tui.screens.typed_line import TypedLine
 from tui.screens.view import View
 from tui.widgets import launch_rows as rows
@@ -219,7 +220,7 @@ class LaunchScreen(View):
         shown = (stage, choice.key if choice else None)
         detail.fill(self._about(stage, choice), anew=shown != self._detailed)
         self._detailed = shown
-        self.query_one("#middle", Rule).label([(self._question(stage), "strong")])
+        self.query_one("#middle", Rule).label([(asked.question(view, stage), "strong")])
         always = [] if self.query_one(TypedLine).open else self.verbs("help")  # there it is a letter
         self.query_one(Footer).offer(self._verbs(view, choice), always)
 
@@ -235,37 +236,12 @@ class LaunchScreen(View):
             said = f"looking for job files in {view.near or 'the working directory'} and below"
         return [*problem, *rows.labelled("", said, width)]
 
-    def _question(self, stage: Stage) -> str:
-        view = self.view
-        if stage != view.stage or view.working:
-            return {"answer": "what is done"}.get(stage, stage)
-        refused = "it must not be started like this" if view.stopped else "preflight"
-        return {
-            "job": "which job file",
-            "box": "on which box",
-            "preflight": refused,
-            "plan": "what would be done; the last line starts it",
-            "answer": "what came of it",
-        }[stage]
-
     def _verbs(self, view: LaunchView, choice: rows.Choice | None) -> list[Verb]:
         """What applies now, most wanted first."""
         if self.query_one(TypedLine).open:
             keys = (("enter", "choose it"), ("↑", "earlier ones"), ("esc", "leave the line"))
             return [Verb(key, label, place) for place, (key, label) in enumerate(keys)]
-        wanted = []
-        if choice is not None and choice.key == rows.START:
-            wanted.append("start")
-        if view.answer is not None or (self.stage == view.stage and view.stage in ("job", "box")):
-            wanted.append("answer")
-        if view.stage == "job" and not view.working:
-            wanted.append("type_path")
-        if self._can_check:
-            wanted.append("redo")
-        if view.stage != "job" and not (view.stage == "answer" and view.working):
-            wanted.append("go_back")
-        wanted += ["other_pane", *(("anew",) if view.stage == "answer" and not view.working else ())]
-        wanted += ["detach", "copy", "commands"]
+        wanted = asked.offered(view, self.stage, choice)
         labels = {"answer": "open the run" if view.answer is not None else "choose", "redo": "check again"}
         found = {name: self.verbs(name) for name in wanted}
         return [
@@ -273,12 +249,6 @@ class LaunchScreen(View):
             for place, name in enumerate(wanted)
             for verb in found[name]
         ]
-
-    @property
-    def _can_check(self) -> bool:
-        view = self.view
-        at_end = view.stage == "answer" and view.answer is None
-        return not view.working and (view.stage in ("preflight", "plan") or at_end)
 
     # -- actions ---------------------------------------------------------------------------------------
 
@@ -291,26 +261,11 @@ class LaunchScreen(View):
             self.query_one(LaunchSteps).select(view.stage)
         elif choice is None or view.working or view.stage in ("preflight", "plan", "answer"):
             self._waited = view.stage == "job" and view.jobs is None
-            self.host.say(self._nothing_to_choose(view, choice))
+            self.host.say(asked.nothing_to_choose(view, choice, self.key_of))
         elif view.stage == "job":
             self._choose_job(choice)
         else:
             self.host.send(ChooseBox(choice.key))
-
-    def _nothing_to_choose(self, view: LaunchView, choice: rows.Choice | None) -> str:
-        """Why Enter does nothing now, and what does."""
-        if view.stage == "job" and view.jobs is None:
-            return "Still looking for job files; choose one when they are listed."
-        if view.working:
-            doing = {"preflight": f"It looks at {view.box}", "answer": "It is being started"}
-            wait = "wait" if view.stage == "answer" else f"wait, or {self.key_of('go_back')} goes back"
-            return f"{doing.get(view.stage, 'It is at work')}: {wait}."
-        if view.stage == "plan":
-            here = choice is not None and choice.key == rows.START
-            line = "this" if here else "the last"
-            return f"Enter starts nothing; {self.key_of('start')} on {line} line does."
-        again = f"{self.key_of('redo')} looks again, " if self._can_check else ""
-        return f"Nothing is to be chosen here: {again}{self.key_of('go_back')} goes back."
 
     def _choose_job(self, choice: rows.Choice) -> None:
         file = next((one for one in self.view.jobs or () if one.path == choice.key), None)
@@ -323,7 +278,9 @@ class LaunchScreen(View):
 
     def _open_run(self, view: LaunchView) -> None:
         if self.host.snapshot.run(view.run) is None:
-            raise Failure(f"{view.run} is not watched.", do="See the messages; M lists them.")
+            raise Failure(
+                f"{view.run} is not watched.", do=f"See the messages; {self.key_of('messages')} lists them."
+            )
         self.dismiss(None)
         self.host.open_run(view.box, view.run)
 
@@ -354,7 +311,7 @@ class LaunchScreen(View):
 
     def action_redo(self) -> None:
         """Look at everything again."""
-        if not self._can_check:
+        if not asked.can_check(self.view):
             raise Failure("There is nothing to look at again.")
         self.host.send(CheckAgain())
 
