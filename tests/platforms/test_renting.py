@@ -114,6 +114,25 @@ async def test_an_answer_that_names_a_machine_from_before_is_not_believed(where:
 
 
 @pytest.mark.parametrize(
+    ("own", "told", "price"),
+    [
+        (Price(2.0, "USD"), ["it tells a price of 2.00 USD/h; what was offered was 0.50 USD/h"], 2.0),
+        (Price(0.5, "USD"), [], 0.5),
+        (Price(None, "USD"), [], 0.5),
+        (None, [], 0.5),
+    ],
+)
+async def test_another_price_than_the_offers_is_told(
+    where: Paths, own: Price | None, told: list[str], price: float
+) -> None:
+    heard: list[str] = []
+    account = Account([()], told=replace(UP, price=own))
+    rented = await replace(renter(account, where), tell=heard.append).send(REQUEST, WISH)
+    assert [line for line in heard if "price" in line] == told
+    assert rented.price.per_hour == price
+
+
+@pytest.mark.parametrize(
     ("told", "says"),
     [
         (OTHER, "asked for m1, it told of prod"),

@@ -15,7 +15,9 @@ from tests.verbs.cloud import Cloud
 from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.paths import Paths, paths
+from tui.model.failure import Failure
 from tui.platforms.sent import Sent, find, mark
+from tui.verbs.accounting import account_of
 
 IMAGE = ("--set", "image=pytorch:2")
 
@@ -158,3 +160,13 @@ def test_a_machine_at_the_address_of_an_old_box_is_told_to_bill(
     assert main(words) == 0
     assert [one.instance_id for one in settings.load(where.fleet_file).instances] == ["9001"]
     assert len(cloud.asked) == 1
+
+
+def test_what_would_fail_after_the_money_fails_before_it(
+    where: Paths, cloud: Cloud, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "runpod", *IMAGE, "--key", str(tmp_path / "none")]) == 2
+    assert "There is no key at" in capsys.readouterr().err
+    with pytest.raises(Failure, match="names no account other"):
+        account_of(where, "runpod", "other")
+    assert cloud.asked == []

@@ -48,8 +48,9 @@ class Rented:
 
     @property
     def price(self) -> Price:
-        """The machine's own, else the offer's."""
-        return self.machine.price or self.asked
+        """The machine's own where it tells a figure, else the offer's."""
+        own = self.machine.price
+        return self.asked if own is None or own.per_hour is None else own
 
     @property
     def login(self) -> str:
@@ -140,7 +141,11 @@ class Renter:
     async def _arrived(self, mark: Sent) -> Rented:
         machine = await self._up(mark)
         await asyncio.to_thread(sent.keep_terms, self.where, mark.platform, machine.id, mark.terms)
-        return Rented(machine, mark)
+        rented = Rented(machine, mark)
+        bills, asked = price_words(rented.price), price_words(rented.asked)
+        if bills != asked:
+            self.tell(safe(f"it tells a price of {bills}; what was offered was {asked}", 200))
+        return rented
 
     async def _up(self, mark: Sent) -> Machine:
         """Wait until it runs and tells where. Raises Failure, which says whether it may bill."""

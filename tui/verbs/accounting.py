@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tui.fleet import profiles, settings
 from tui.fleet.paths import Paths, shipped
 from tui.model.account import AccountSpec
+from tui.model.failure import Failure
+from tui.model.text import safe
 from tui.platforms.configured import configured
 from tui.workers.accounts import FleetSources, Plan
 
@@ -26,11 +28,21 @@ def account_of(where: Paths, platform: str, name: str | None = None) -> Account 
 
     Args:
         name: of an entry of the fleet file, where it has several of this platform.
+
+    Raises:
+        Failure: there is none of this name; another one's key would ask, and pay, for somebody else.
     """
     from tui.platforms.vendors import account, finder  # the HTTP client, which most looks never need
 
     named = [one for one in settings.load(where.fleet_file).accounts if one.platform == platform]
-    chosen = next((one for one in named if one.name == name), next(iter(named), None))
+    chosen = next((one for one in named if name in (None, one.name)), None)
+    if chosen is None and name is not None:
+        raise Failure(
+            f"The fleet file names no account {safe(name, 80)} of {safe(platform, 40)}.",
+            means="Nobody was asked.",
+            do="Add it under [accounts], or name another one in the box's account.",
+            code="no-account",
+        )
     return account(chosen or AccountSpec(platform, platform, found=True), finder())
 
 

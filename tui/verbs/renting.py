@@ -170,7 +170,7 @@ async def order(want: Want, where: Paths) -> Order:
     Raises:
         Failure: the account can't be asked, or nothing fits.
     """
-    from tui.fleet import settings
+    from tui.fleet import fleet_file
     from tui.runs.offers import fitting, machine_name, offer_of, wish_for
 
     _refuse_while_open(want, where)
@@ -192,7 +192,9 @@ async def order(want: Want, where: Paths) -> Order:
             code="no-offer",
         )
     chosen = fit[0] if want.offer is None else offer_of(offers, want.offer)
-    taken = [one.name for one in settings.load(where.fleet_file).instances]
+    taken = fleet_file.names(
+        where.fleet_file
+    ).instances  # which also tells, before any money, that it is read
     day = time.strftime("%Y%m%d")
     name = machine_name(want.stem, day, (*taken, *(one.name for one in listing.machines)))
     wish = wish_for(want.resources, chosen, name, want.terms, want.region)

@@ -84,6 +84,11 @@ def _wants(args: argparse.Namespace) -> Iterator[Want]:
             do="rgt up PLATFORM, or --for a job whose file names platforms; rgt profiles lists them.",
             exit=Exit.USAGE,
         )
+    key = Path(args.key).expanduser().absolute() if args.key else None
+    if key is not None and not key.is_file():
+        raise Failure(
+            f"There is no key at {safe(str(key), 200)}.", means="Nothing was rented.", exit=Exit.USAGE
+        )
     more = pairs(args.set)
     for platform in platforms:
         yield Want(
@@ -91,7 +96,7 @@ def _wants(args: argparse.Namespace) -> Iterator[Want]:
             stem=args.name or (job.name if job else "box"),
             resources=_needs(args.gpu, job),
             terms=with_words(Terms(), more),
-            key=str(Path(args.key).expanduser().absolute()) if args.key else None,
+            key=str(key) if key else None,
             offer=args.offer,
             region=more.get("region"),
         )
