@@ -6,46 +6,10 @@ Handlers are registered by the app; this room does nothing itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
+from tui.actions.action import Action, Level
+from tui.actions.lent import LENT
 
-
-class Level(IntEnum):
-    """Consequence of an action."""
-
-    OBSERVE = 0
-    LOCAL = 1  # reversible, on this computer
-    REMOTE = 2  # remote or costly, nothing destroyed
-    IRREVERSIBLE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing the operator can do.
-
-    Attributes:
-        id: stable name, used in keymap files and on the ``:`` line.
-        keys: default keys in Textual's spelling, first one shown.
-        label: footer text, one or two words.
-        help: one sentence for help and palette.
-        views: where the action applies; ``*`` is everywhere.
-        footer: rank in the footer (lower comes first); 0 keeps it out of the footer.
-        takes: what must follow on the ``:`` line, such as ``BOX`` or ``TEXT``; in brackets what may.
-        runs: words of the verb that gets the terminal for it, with ``{box}`` and ``{run}`` of what is
-            selected; what was typed comes last. Empty: the app or a view does it.
-    """
-
-    id: str
-    keys: tuple[str, ...]
-    label: str
-    help: str
-    views: tuple[str, ...] = ("*",)
-    level: Level = Level.OBSERVE
-    footer: int = 0
-    takes: str = ""
-    verb: str = ""
-    runs: tuple[str, ...] = ()
-
+__all__ = ("ACTIONS", "BY_ID", "Action", "Level", "for_view")
 
 _F, _R, _L, _T, _P = "fleet", "run", "log", "teardown", "setup"
 
@@ -348,77 +312,7 @@ ACTIONS: tuple[Action, ...] = (
         takes="NAME",
         verb="triage",
     ),
-    Action(
-        "gpu",
-        (),
-        "GPU health",
-        "Look at the cards for some seconds: clocks, brakes, ECC, zombies that hold VRAM; cgroup memory.",
-        (_F, _R),
-        verb="gpu",
-        runs=("gpu", "{box}"),
-    ),
-    Action(
-        "mirrors",
-        (),
-        "mirrors",
-        "The mirrors near the box, as in China: what to set, and whether they answer there.",
-        (_F, _R),
-        verb="mirrors",
-        runs=("mirrors", "{box}"),
-    ),
-    Action(
-        "cadence",
-        (),
-        "cadence",
-        "How long the run's saves take, and how often it should save.",
-        (_F, _R),
-        verb="cadence",
-        runs=("cadence", "{run}"),
-    ),
-    Action(
-        "fetch",
-        (),
-        "fetch",
-        "Download a file on the box; resumable, bounded, checked by its SHA-256.",
-        (_F, _R),
-        Level.REMOTE,
-        takes="URL DEST [--sha256 HEX]",
-        verb="fetch",
-        runs=("fetch", "{box}"),
-    ),
-    Action(
-        "gather",
-        (),
-        "gather",
-        "Copy the run's sealed export to the shared file system, proven by its hashes.",
-        (_F, _R),
-        Level.REMOTE,
-        takes="[--to FOLDER]",
-        verb="gather",
-        runs=("gather", "{run}"),
-    ),
-    Action(
-        "leash",
-        (),
-        "leash",
-        "Show, arm or take off the date at which the box stops itself, disks kept.",
-        (_F, _R),
-        Level.REMOTE,
-        takes="[--hours N]",
-        verb="leash",
-        runs=("leash", "{box}"),
-    ),
-    Action(
-        "queue",
-        (),
-        "queue",
-        "Run every cell of a job's matrix, split over boxes.",
-        (_F, _R, _N, _X),
-        Level.REMOTE,
-        takes="JOB --on BOX,BOX",
-        verb="queue",
-        runs=("queue",),
-    ),
+    *LENT,
     Action("theme", (), "theme", "Change the theme.", ("*",), Level.LOCAL, takes="NAME"),
     Action("goto", (), "go to", "Go to a box or run by name.", ("*",), takes="NAME"),
 )
