@@ -15,10 +15,10 @@ from tests.fixtures import teardown_fixture as at
 from tests.fixtures.fleet_fixture import fleet
 from tests.screens.app_harness import held, picture, running, said, until
 from tui.app import RgtApp
-from tui.model.command import (
+from tui.model.command import Command
+from tui.model.ending import (
     ChooseDestination,
     ChooseReader,
-    Command,
     DecideLeftovers,
     GivePhrase,
     GiveWord,

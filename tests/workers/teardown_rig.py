@@ -16,10 +16,10 @@ from pathlib import Path
 from tui.custody.outcome import Pace
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
+from tui.model.ending import Ending
 from tui.model.instance import Instance
 from tui.model.teardown import StepId, StepView, TeardownView
 from tui.workers.box import BoxTransport
-from tui.workers.desk import Ending
 from tui.workers.local_box import LocalBox
 from tui.workers.patience import Patience
 from tui.workers.teardowns import Teardowns

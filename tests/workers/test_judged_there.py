@@ -22,8 +22,8 @@ from tui.box.timing import Timing
 from tui.custody.errand import errand
 from tui.custody.records import custody_folder
 from tui.fleet.paths import Paths
-from tui.model.command import ChooseDestination, ChooseReader, DecideLeftovers, RedoStep, StartTeardown
 from tui.model.custody import LoadReport, MetricReport, ReadbackReport
+from tui.model.ending import ChooseDestination, ChooseReader, DecideLeftovers, RedoStep, StartTeardown
 from tui.model.failure import Failure
 from tui.model.teardown import TeardownView
 from tui.workers.far_bridge import Python, best, private_folder
@@ -262,7 +262,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.workers.test_judged_there import OPEN, to_both
 from tests.workers.teardown_rig import running
-from tui.model.command import ChooseDestination, ChooseReader, DecideLeftovers
+from tui.model.ending import ChooseDestination, ChooseReader, DecideLeftovers
 import tui.custody.roster
 tui.custody.roster.SETTLE_S = 0.02
 

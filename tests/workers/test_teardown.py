@@ -25,7 +25,7 @@ from tui.custody.provider import Platform
 from tui.custody.receipts import Ledger
 from tui.fleet import settings
 from tui.fleet.paths import Paths
-from tui.model.command import (
+from tui.model.ending import (
     ChooseDestination,
     DecideLeftovers,
     GivePhrase,
@@ -351,7 +351,7 @@ WALK = """
 import asyncio, functools, sys
 from pathlib import Path
 from tests.workers.teardown_rig import running
-from tui.model.command import ChooseDestination, DecideLeftovers, StartTeardown
+from tui.model.ending import ChooseDestination, DecideLeftovers, StartTeardown
 import tui.custody.roster
 import tui.workers.teardown_walk as walk
 tui.custody.roster.SETTLE_S = 0.02

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from textual import on
 from textual.app import ComposeResult
 
-from tui.model.command import (
+from tui.model.ending import (
     ChooseDestination,
     ChooseReader,
     DecideLeftovers,

@@ -18,30 +18,21 @@ from tui.model.command import (
     BackSetup,
     CheckAgain,
     ChooseBox,
-    ChooseDestination,
     ChooseJob,
-    ChooseReader,
     Command,
-    DecideLeftovers,
-    GivePhrase,
-    GiveWord,
-    GoOnOver,
-    HaltTeardown,
     LeaveLaunch,
     LeaveMatrix,
     LeaveSetup,
-    LeaveTeardown,
     LookAtMatrix,
     OpenLaunch,
     ReadHandbook,
     ReclaimStorage,
-    RedoStep,
     SkipSetup,
     StartLaunch,
     StartSetup,
-    StartTeardown,
     WatchMatrix,
 )
+from tui.model.ending import Ending
 from tui.model.event import Notice
 from tui.model.failure import Failure
 from tui.workers.box import Dial
@@ -53,18 +44,6 @@ if TYPE_CHECKING:
 
 H = TypeVar("H")
 
-Ending: TypeAlias = (
-    StartTeardown
-    | LeaveTeardown
-    | HaltTeardown
-    | DecideLeftovers
-    | ChooseDestination
-    | ChooseReader
-    | GoOnOver
-    | RedoStep
-    | GivePhrase
-    | GiveWord
-)
 Guided: TypeAlias = StartSetup | AnswerSetup | SkipSetup | BackSetup | LeaveSetup
 Launched: TypeAlias = (
     OpenLaunch

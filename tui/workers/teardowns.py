@@ -10,10 +10,11 @@ from tui.custody.leftovers import Decision
 from tui.fleet import settings
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.command import (
+from tui.model.ending import (
     ChooseDestination,
     ChooseReader,
     DecideLeftovers,
+    Ending,
     GivePhrase,
     GiveWord,
     GoOnOver,
@@ -26,7 +27,6 @@ from tui.model.event import OpenEndsRead, TeardownChanged
 from tui.model.failure import Failure
 from tui.model.instance import Instance
 from tui.workers.box import Dial
-from tui.workers.desk import Ending
 from tui.workers.open_ends import destroyed, open_ends
 from tui.workers.patience import Patience
 from tui.workers.teardown import Teardown
