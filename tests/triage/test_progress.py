@@ -70,6 +70,9 @@ def read(text: str) -> Progress | None:
          "step", 100, None, None, 45.1),
         ("INFO ts/train.py:232 step:10K smpl:80K ep:36 epch:3.56 loss:0.183 grdn:12.4 lr:1.0e-05",
          "step", 10000, None, 0.183, None),
+        ("[50]\tvalid_0's l2: 0.24", "step", 50, None, None, None),
+        ("[3] step: 500 loss: 2.31", "step", 500, None, 2.31, None),  # of rank 3
+        ("[1] Epoch: 3 loss: 0.5", "epoch", 3, None, 0.5, None),
         # shares and short names
         ("Training: 45% (450/1000) loss: 0.731 eta: 0:12:33", "step", 450, 1000, 0.731, 753),
         ("2024-06-01 10:00:00 | train | INFO | it=1200/5000 loss=0.3311", "step", 1200, 5000, 0.3311, None),
@@ -134,7 +137,8 @@ def read(text: str) -> Progress | None:
          "step", 2300, None, None, None),
         ("Epoch 1/25\n  Batch [20/500] - Loss: 3.8523\n", "epoch", 1, 25, 3.8523, None),
         ("  Batch 20/500 - Loss: 3.8523\n", "step", 20, 500, 3.8523, None),
-        (" 1200: 1.234567, 1.345678 avg loss, 0.001000 rate, 3.12 seconds", "step", 1200, None, None, None),
+        (" 1200: 1.234567, 1.345678 avg loss, 0.001000 rate, 3.12 seconds",
+         "step", 1200, None, 1.345678, None),
         ("Epoch：3/50，Loss：0.4312", "epoch", 3, 50, 0.4312, None),
         # figures in quotes: transformers 5, fairseq, ms-swift, LLaMA-Factory
         ("{'loss': '2.031', 'grad_norm': '0.911', 'learning_rate': '1.9e-05', 'epoch': 1.12}",
@@ -198,6 +202,10 @@ def test_what_trainers_print(
         "iters per epoch: 1000",
         "Best val loss 0.31 at epoch 12",
         "time to wake up. 12 samples are left",
+        # a rank before a figure, and counts of other work
+        "[3] GPU memory: 23.1",
+        "[12] NCCL version: 2.19",
+        "Receiving objects:  45% (450/1000), 2.10 MiB | 4.20 MiB/s",
     ],
 )
 def test_what_is_no_progress(text: str) -> None:
@@ -372,6 +380,9 @@ def test_it_is_cheap() -> None:
         LogText("1 " * 4000),
         LogText("/".join("1" * 4000)),
         LogText("a" * 8000),
+        LogText("step" + " " * 8000 + "x"),
+        LogText("epoch" + " " * 8000 + "x"),
+        LogText("epoch loss " + "1" * 8000),
     ]
     began = time.process_time()
     reader.feed(evil, 1.0)

@@ -82,11 +82,13 @@ _CELLS = re.compile(
     rf"\|\s+(?:time/)?total_timesteps\s+\|\s+(?P<step>{_COUNT})\s+\|\s*\Z"
 )  # Stable-Baselines3
 _SHARE = re.compile(rf"(?P<step>{_COUNT}) \(\d+\.\d+%\)\s+[\d.,]+ m?s\b")  # Nerfstudio
+# git, pip and copies count so, too: only beside a loss, an epoch or the word
 _PERCENT = re.compile(rf"\d{{1,3}}(?:\.\d+)?% ?\((?P<step>{_COUNT}) ?/ ?(?P<steps>{_COUNT})\)")
-_DARKNET = re.compile(r"\s*(?P<step>\d+): [\d.]+, [\d.]+ avg loss,")
-_BOOSTED = re.compile(r"\[(?P<step>\d+)\]\s+[\w'. @-]+: ?-?[\d.]+\b")  # XGBoost, LightGBM
+_DARKNET = re.compile(r"\s*(?P<step>\d+): [-\w.]+, (?P<loss>-?nan|\d+\.\d+) avg loss,")
+# XGBoost "[10]  train-rmse:0.4", LightGBM "[10]  valid_0's l2: 0.4"; "[10] step: 4" is what rank 10 says
+_BOOSTED = re.compile(r"\[(?P<step>\d+)\]\s+\w+(?:-|'s )[\w@.-]+: ?-?[\d.]+\b")
 _CATBOOST = re.compile(r"(?P<step>\d+):\s+learn: ")
-_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _PERCENT, _DARKNET, _CATBOOST)
+_OTHER_STEPS = (_CHINESE_STEP, _CHINESE_COUNT, _CELLS, _SHARE, _DARKNET, _CATBOOST)
 _THOUSANDS = re.compile(r"\bstep:(?P<step>\d+)K\b")  # LeRobot: "step:10K"
 # What stands before a counter that is a setting: how many there will be, or how often something is done.
 _SETTING = re.compile(
@@ -173,11 +175,13 @@ class Found:
 
 
 NOTHING = Found()
-_OWN_READS = 2048  # characters: an operator's pattern may backtrack
+_READS = 2048  # characters: an operator's pattern may backtrack, and those here take the square of a length
+_GAP = re.compile(r"\s{9,}")  # the forms would try every way to share a long gap among their blanks
 
 
 def read_line(text: str) -> Found:
     """Everything about progress in one line of plain text."""
+    text = _GAP.sub(" " * 8, text)[:_READS]
     if not _HINT.search(text):
         return NOTHING
     if (_END.search(text) and not _NO_END.search(text)) or _SURE_END.search(text):
@@ -240,7 +244,8 @@ def _counted(text: str, *, plain: bool) -> re.Match[str] | None:
             plain and match["many"] and not re.match(r"(?i)global|current", match[0])
         ):
             return match
-    return next((found for form in _OTHER_STEPS if (found := form.match(text) or form.search(text))), None)
+    forms = _OTHER_STEPS if plain and "train" not in text.lower() else (*_OTHER_STEPS, _PERCENT)
+    return next((found for form in forms if (found := form.match(text) or form.search(text))), None)
 
 
 def _before_setting(match: re.Match[str]) -> bool:
@@ -249,7 +254,7 @@ def _before_setting(match: re.Match[str]) -> bool:
 
 def read_own(pattern: re.Pattern[str], text: str) -> Found:
     """What a line says by the operator's own pattern; its groups are those `RunSpec` names."""
-    match = pattern.search(text[:_OWN_READS])
+    match = pattern.search(text[:_READS])
     if match is None:
         return NOTHING
     said = match.groupdict()
@@ -274,7 +279,8 @@ def _loss(text: str) -> float | None:
     for match in _LOSS.finditer(text):
         if not _NOT_TRAINING.search(text[: match.start("name")]):
             return float(match["loss"])
-    return None
+    behind = _DARKNET.search(text)
+    return float(behind["loss"]) if behind else None
 
 
 def _eta(text: str, bar: re.Match[str] | None, epoch: re.Match[str] | None) -> tuple[float | None, bool]:

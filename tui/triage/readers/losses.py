@@ -41,6 +41,7 @@ _YOLO = re.compile(
     re.IGNORECASE,
 )
 _DARKNET = re.compile(r"(?:^|\s)(?P<value>[-\w.]+), (?P<mean>[-\w.]+) avg loss,")
+_READS = 2048  # characters: what reading takes grows with the square of them
 _MANY = 10  # finite windows after a single bad one: the run has got over it
 
 
@@ -89,7 +90,7 @@ def _figure(view: View, index: int) -> Figure | None:
         return Figure(index, _finite(darknet["mean"]), None, False, darknet["value"])
     train: list[tuple[str, str]] = []
     validation: list[tuple[str, str]] = []
-    for match in _NAMED.finditer(one.text):
+    for match in _NAMED.finditer(one.text[:_READS]):
         name = match["name"].lower()
         before = match["before"].lower()
         if _NO_LOSS.search(before) or _NO_LOSS.match(name) or "best" in name:
