@@ -114,11 +114,12 @@ def subjects(telemetry: Telemetry | None, known: Known) -> list[Subject]:
 
 
 def of_view(view: View) -> Subject:
-    """What can be asked about one text: the exit status and what ran."""
+    """What can be asked about one text: the exit status, what ran, and whether it shows training at work."""
     tool = view.command.split()[:1]
     values: dict[str, Value] = {
         "rc": view.rc, "empty": not any(row.text.strip() for row in view.rows), "kind": view.kind,
         "tool": tool[0] if tool else None,
+        "trained": view.kind in ("log", "shell") and any(pulse.strong for pulse in view.pulses),
     }  # fmt: skip
     return Subject("said", values, "", str(view.source))
 
