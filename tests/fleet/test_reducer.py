@@ -135,6 +135,7 @@ def test_run_state_follows_the_evidence(
         (None, "finished", False, RunState.FINISHED, "by its own record"),
         (True, "finished", False, RunState.RUNNING, "alive"),
         (False, "failed, status 1", True, RunState.DEAD, "failed, status 1"),
+        (None, "failed, status 1", True, RunState.DEAD, "failed, status 1"),
     ],
 )
 def test_what_a_launched_run_recorded_of_its_end_counts_before_its_log(

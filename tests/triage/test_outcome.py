@@ -42,6 +42,8 @@ def _probe(
         (Known(run="r"), _probe(False, end="finished"), False, "finished"),
         (Known(run="r"), _probe(False, end="failed, status 1"), True, "dead"),
         (Known(run="r"), _probe(True, end="failed, status 1"), False, "running"),
+        (Known(run="r"), _probe(None, end="failed, status 1"), True, "dead"),
+        (Known(run="r"), _probe(None, end="finished"), False, "finished"),
         (Known(session_alive=False), None, False, "dead"),
         (Known(rc=137), None, False, "dead"),
         (Known(), None, True, "finished"),

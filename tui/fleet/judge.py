@@ -129,8 +129,8 @@ def _without_link(run: RunView, box: BoxView, now: float) -> tuple[RunState, Saf
             return RunState.UNKNOWN, SafeText("not probed yet")
         return RunState.UNREACHABLE, SafeText(f"{box.link.state.value}; never probed in this session")
     last = {True: "alive", False: "gone", None: "of unknown state"}[run.truth.alive]
-    if run.finished and run.truth.alive is not True:
-        last = "finished"
+    if run.truth.alive is not True and (run.finished or run.truth.end is not None):
+        last = "finished" if run.finished else "gone"
     return (
         RunState.UNREACHABLE,
         SafeText(f"{box.link.state.value}; it was {last} {long(now - run.truth_at)} ago"),
@@ -161,10 +161,11 @@ def _from_truth(run: RunView, truth: RunTruth, box: BoxView) -> tuple[RunState, 
         return RunState.RUNNING, SafeText(f"pid {pid} alive")
     if truth.finished:
         return RunState.FINISHED, SafeText("every stage is done and its artifact is there, by its own record")
+    reason = truth.gone_reason or SafeText(f"pid {run.spec.pid} is gone")
+    if truth.end is not None:
+        gone = f"; {reason}" if truth.alive is False else ""
+        return RunState.DEAD, SafeText(f"it recorded its end: {truth.end}{gone}")
     if truth.alive is False:
-        reason = truth.gone_reason or SafeText(f"pid {run.spec.pid} is gone")
-        if truth.end is not None:
-            return RunState.DEAD, SafeText(f"it recorded its end: {truth.end}; {reason}")
         if finished:
             return RunState.FINISHED, SafeText(f"the log shows a regular end; {reason}")
         return RunState.DEAD, SafeText(f"{reason}; the log shows no regular end")

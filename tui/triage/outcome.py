@@ -33,6 +33,8 @@ def outcome(known: Known, telemetry: Telemetry | None, *, ended_well: bool, has_
         return "stalled"
     if alive:
         return "stalled" if _silent(known, truth, telemetry) and not ended_well else "running"
+    if truth is not None and truth.end is not None:
+        return "finished" if truth.finished else "dead"
     if known.rc is not None and known.rc != 0:
         return "dead"
     return "finished" if has_log and ended_well else "unknown"

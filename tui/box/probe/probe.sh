@@ -106,7 +106,7 @@ end_of() {
   n=1; while [ $n -lt 1000 ] && [ -d "$d/.rgt/attempts/$((n + 1))" ]; do n=$((n + 1)); done
   d=$d/.rgt/attempts/$n/end; o=
   if [ -f "$d" ] && [ -r "$d" ]; then
-    while IFS= read -r v; do [ $((${#o} + ${#v})) -gt 1000 ] || o=$o$v$nl; done <"$d"
+    while IFS= read -r v && [ $((${#o} + ${#v})) -le 1000 ]; do o=$o$v$nl; done <"$d"
   fi
   put "$1" 0 "$o"
 }
