@@ -16,8 +16,13 @@ from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.paths import Paths, paths
 from tui.model.failure import Failure
-from tui.platforms.sent import Sent, find, mark
+from tui.model.instance import Endpoint
+from tui.model.job import Resources
+from tui.platforms.control import Machine
+from tui.platforms.renting import Rented
+from tui.platforms.sent import Sent, Terms, find, mark
 from tui.verbs.accounting import account_of
+from tui.verbs.renting import Want, _added
 
 IMAGE = ("--set", "image=pytorch:2")
 
@@ -170,3 +175,12 @@ def test_what_would_fail_after_the_money_fails_before_it(
     with pytest.raises(Failure, match="names no account other"):
         account_of(where, "runpod", "other")
     assert cloud.asked == []
+
+
+def test_of_two_that_see_the_machine_come_up_one_puts_it_into_the_fleet(where: Paths) -> None:
+    machine = Machine("m1", "a-1", "running", endpoint=Endpoint("203.0.113.9", 2222))
+    rented = Rented(machine, Sent(platform="runpod", name="a-1", at="today"))
+    want = Want("runpod", "a", Resources(), Terms(), account="pods")
+    assert [_added(rented, want, where) for _ in range(2)] == ["a-1", "a-1"]
+    (box,) = settings.load(where.fleet_file).instances
+    assert (box.instance_id, box.account) == ("m1", "pods")

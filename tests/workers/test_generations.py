@@ -183,3 +183,9 @@ def test_what_lies_in_an_archive_of_the_copy_is_not_there() -> None:
         path: Found(9, apart="scheduler" in path and "-7/" in path) for path in (*trainer(6), *trainer(7))
     }
     assert choose(found, "out/checkpoint-*", "copy").names == ("out/checkpoint-6",)
+
+
+def test_a_latest_that_lies_in_an_archive_is_refused() -> None:
+    found = {path: Found(9) for path in zero(9)} | {"ckpt/latest": Found(9, apart=True)}
+    with pytest.raises(Failure, match="ckpt/latest names the checkpoint to load, and lies in an archive"):
+        choose(found, "ckpt/global_step*", "copy")

@@ -279,18 +279,22 @@ def _entered(rented: Rented, want: Want, where: Paths) -> Instance:
     from tui.platforms import sent
     from tui.runs.book import book
 
-    machine = rented.machine
-    boxes = settings.load(where.fleet_file).instances
-    known = next(
-        (one for one in boxes if (one.platform, one.instance_id) == (want.platform, machine.id)), None
-    )
-    name = known.name if known else _added(rented, want, where)
+    name = _known(rented, where) or _added(rented, want, where)
     if want.run:
         book(where).set_rented(want.run, name)
     box = next(one for one in settings.load(where.fleet_file).instances if one.name == name)
     _receipt(where, want, box, rented.mark)
     sent.drop(where, rented.mark)
     return box
+
+
+def _known(rented: Rented, where: Paths) -> str | None:
+    """What the machine is called in the fleet; None: it is not there."""
+    from tui.fleet import settings
+
+    it = (rented.mark.platform, rented.machine.id)
+    boxes = settings.load(where.fleet_file).instances
+    return next((one.name for one in boxes if (one.platform, one.instance_id) == it), None)
 
 
 def _added(rented: Rented, want: Want, where: Paths) -> str:
@@ -309,6 +313,8 @@ def _added(rented: Rented, want: Want, where: Paths) -> str:
     try:
         return written(where, login, rented.name, extras)[1]
     except Failure as failure:
+        if name := _known(rented, where):  # another rgt looked at the same request, and was faster
+            return name
         raise Failure(
             failure.what,
             means=f"{rented.machine.id} is rented and bills, and is not in the fleet yet.",

@@ -120,7 +120,7 @@ def choose(
     whole = [one for one in ranked if not one.missing]
     if not whole:
         raise _incomplete(ranked[0], title)
-    pointers, pointed = _pointers(tree, ranked, title)
+    pointers, pointed = _pointers(tree, ranked, below, title)
     taken = list(dict.fromkeys(one.name for one in (*pointed, *_newest(whole, keep))))
     chosen = [one for one in ranked if one.name in taken]
     paths = [path for one in chosen for path in sorted(one.files, key=_late)]
@@ -230,13 +230,17 @@ def _newest(whole: Sequence[_Unit], keep: int) -> list[_Unit]:
     return [one for one in whole if one.order in steps]
 
 
-def _pointers(tree: Tree, units: Sequence[_Unit], title: str) -> tuple[list[str], list[_Unit]]:
-    """Files that name the checkpoint to load, and what they name. Raises Failure: that one is not whole."""
+def _pointers(
+    tree: Tree, units: Sequence[_Unit], copy: Mapping[str, Found], title: str
+) -> tuple[list[str], list[_Unit]]:
+    """Files that name the checkpoint to load, and what they name. Raises Failure: one leads nowhere."""
     parents = dict.fromkeys(one.name.rpartition("/")[0] for one in units)
     there = [join(folder, name) for folder in parents for name in sorted(POINTERS)]
     found = [path for path in there if path in tree.files]
     pointed: list[_Unit] = []
     for path in found:
+        if copy[path].apart:
+            raise _out_of_reach(path, title)
         raw = tree.texts.get(path)
         text = "" if raw is None else raw.strip().decode("utf-8", "surrogateescape")
         if not text or "\n" in text or "/" in text or len(text) > 255:
@@ -277,6 +281,16 @@ def _incomplete(newest: _Unit, title: str) -> Failure:
         do="Give another copy with --from, or --from-scratch.",
         exit=Exit.USAGE,
         code="no-whole-checkpoint",
+    )
+
+
+def _out_of_reach(path: str, title: str) -> Failure:
+    return Failure(
+        f"{safe(path, 200)} names the checkpoint to load, and lies in an archive of {title}.",
+        means="Without it the run would begin at step 0; nothing was started.",
+        do="Unpack the copy, and name it with --from.",
+        exit=Exit.USAGE,
+        code="pointer-archived",
     )
 
 
