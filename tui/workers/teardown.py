@@ -15,6 +15,7 @@ from tui.custody.approval import approve, new_nonce, phrase
 from tui.custody.by_hand import Word
 from tui.custody.decisions import record, record_reason
 from tui.custody.errand import Errand, errand
+from tui.custody.journal import ENDS
 from tui.custody.leftovers import Decision
 from tui.custody.moments import moment, seconds
 from tui.custody.proof import Chain
@@ -35,7 +36,7 @@ from tui.workers.patience import Patience
 from tui.workers.reader_choice import choose_reader, reader_of, reader_words, readers
 from tui.workers.teardown_ahead import dates, waiting
 from tui.workers.teardown_board import Board
-from tui.workers.teardown_closing import SETTLED, Closing
+from tui.workers.teardown_closing import Closing
 from tui.workers.teardown_facts import facts
 from tui.workers.teardown_walk import STEPS, Walk, choose, chosen, in_public, proposed
 from tui.workers.teardown_work import Work
@@ -197,7 +198,7 @@ class Teardown:
 
     async def redo(self, step: str) -> None:
         """Make a step again, and so those after it. What refused at the end begins at the roster."""
-        if self.view.ended in SETTLED:
+        if self.view.ended in ENDS:
             raise Failure(f"{self._instance.name}: that is settled.", means="Nothing is left to do.")
         if self._end is None or self._end.standing is not None or self._walker is None:
             await self.open()
@@ -246,13 +247,12 @@ class Teardown:
 
     async def _free(self) -> Errand:
         """The errand, where nothing runs that would be disturbed."""
-        if self.view.working and self.busy:
+        if (self.view.working and self.busy) or not await self._work.rest():
             raise Failure(
                 f"{self._instance.name} is at work.",
                 means="Nothing was changed.",
                 do="Wait, or halt it first.",
             )
-        await self._work.rest()
         if self._walker is None:
             raise Failure("That does not belong to a stop which loses nothing.", means="Nothing was changed.")
         return self._walker.task

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from tui.custody.by_hand import Word
+from tui.custody.journal import ENDS
 from tui.fleet.store import Store
 from tui.model.custody import Outcome
 from tui.model.event import Notice
@@ -15,9 +16,6 @@ from tui.workers import teardown_end_words as end_words
 from tui.workers.end import End
 from tui.workers.patience import Patience
 from tui.workers.teardown_board import Board
-
-SETTLED = ("proven", "attested", "already-gone", "already-stopped")
-"""Outcomes after which nothing is left to do."""
 
 _OVER = ("box-busy", "box-unknown")
 """What a stop that loses nothing may go on over, with a reason."""
@@ -83,7 +81,7 @@ class Closing:
         over = outcome.kind == "refused" and not end.order.needs_proof
         asks = over and all(one.code in _OVER for one in outcome.refusals)
         await self._board.show(ended="" if waits else outcome.kind, question="anyway" if asks else None)
-        if outcome.kind in SETTLED:
+        if outcome.kind in ENDS:
             box = self._board.view.box
             done = f"{outcome.verb} of {box}: {outcome.kind}. {outcome.detail}"
             forget = f" In a shell, rgt remove {box} forgets it." if outcome.verb == "destroy" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tui.custody.approval import summary
+from tui.custody.journal import ENDS
 from tui.custody.provider import Platform, money_of
 from tui.model.custody import CopyReport, Outcome, Proof, Victim, Witness
 from tui.model.teardown import StepState, StepView
@@ -56,7 +57,7 @@ _FIRST = ("act", "machine", "destroys", "survives", "bills afterwards", "spent s
 
 
 def outcome_step(outcome: Outcome, *, waits: bool) -> StepView:
-    settled = outcome.kind in ("proven", "attested", "already-gone", "already-stopped")
+    settled = outcome.kind in ENDS
     state: StepState = "done" if settled else "refused" if outcome.kind == "refused" else "needs-you"
     told = [outcome.detail, *map(_witness, outcome.witnesses[-6:])]
     if outcome.check_by_hand:

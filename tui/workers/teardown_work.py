@@ -46,10 +46,11 @@ class Work:
         await asyncio.wait([task], timeout=LEAVE_S)
         return True
 
-    async def rest(self) -> None:
-        """Wait for what is at its end already."""
+    async def rest(self) -> bool:
+        """Wait for what is at its end already; False where it holds on, such as to a disk that hangs."""
         if self._task is not None and not self._task.done():
-            await asyncio.wait([self._task])
+            await asyncio.wait([self._task], timeout=LEAVE_S)
+        return not self.busy
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         box = self._board.view.box
