@@ -223,6 +223,20 @@ def a_tar(**members: bytes) -> bytes:
 OLD_BEGIN = b"\x80\x02" + LEGACY_MAGIC
 """The first pickle of the format before torch 1.6."""
 
+LONG = b"\x80\x02B" + (9 << 20).to_bytes(4, "little") + bytes(9 << 20) + b"."
+"""A pickle of nine million zero bytes."""
+
+
+@pytest.mark.parametrize("before", [b"\x80\x02}." * 1001, b"\x80\x02}." + LONG], ids=["many", "long"])
+def test_pickles_beyond_what_is_looked_through_are_told(tmp_path: Path, before: bytes) -> None:
+    behind = {"a.pkl": b"", "b.pkl": b"\x80\x02" + calls("posix.system") + b"."}
+    for name, raw in behind.items():
+        (tmp_path / name).write_bytes(before + raw)
+        judged = judge_file(str(tmp_path / name), name)
+        assert judged.verdict.verdict == "ignore"
+        assert [one.code for one in judged.problems] == (["pickle-not-scanned"] if raw else [])
+
+
 OLD_TAR = {"sys_info": b"\x80\x02}.", "storages": b"\x80\x02K\0.", "tensors": b"\x80\x02K\0."}
 
 HOSTILE = {

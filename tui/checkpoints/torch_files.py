@@ -213,19 +213,25 @@ def _dangerous(source: Source, start: int) -> list[str]:
     return found.globals if worst(certain(refused(found.globals))) == "high" else []
 
 
-def _behind(source: Source, at: int) -> list[str]:
-    """Dangerous names in the pickles behind the first: a reader of many objects calls load until the end."""
-    stream, names = source.section(at, source.size - at), []
+def _behind(source: Source, at: int) -> tuple[list[str], bool]:
+    """Dangerous names in the pickles behind the first, and whether those were all.
+
+    A reader of many objects calls load until the end of the file.
+    """
+    stream, names, whole = source.section(at, source.size - at), [], True
     for _ in range(_PICKLES):
         found = Pickle()
         try:
             read_pickle(stream, found=found)
-        except (PickleDamaged, PickleTooLong):
+        except PickleDamaged:
             found.globals = list(certain(found.globals))
+        except PickleTooLong:
+            found.globals, whole = list(certain(found.globals)), False
         names += [name for name in refused(found.globals) if danger(name) == "high"]
         if not found.end or stream.tell() > _BEHIND:
             break
-    return list(dict.fromkeys(names))
+    more = found.end > 0 and stream.read(1) != b""
+    return list(dict.fromkeys(names)), whole and not more
 
 
 def judge_legacy(source: Source, path: str) -> Judged:
@@ -260,10 +266,11 @@ def judge_legacy(source: Source, path: str) -> Judged:
 
 def judge_pickle(source: Source, path: str, claim: Claim | None) -> Judged | None:
     """A bare pickle, or what may be one of an old protocol; None where it is neither named nor dangerous."""
-    found, damage, long = Pickle(), None, False
+    found, damage, long, seen = Pickle(), None, False, True
     try:
         read_pickle(source.section(0, source.size), found=found)
-        found.globals += _behind(source, found.end)
+        more, seen = _behind(source, found.end)
+        found.globals += more
     except PickleDamaged as bad:
         damage = bad
     except PickleTooLong:
@@ -281,7 +288,7 @@ def judge_pickle(source: Source, path: str, claim: Claim | None) -> Judged | Non
     if damage is not None and known and claim == "pickle" and not any("joblib" in n for n in found.globals):
         subtype = "truncated" if damage.truncated else "bad_pickle"  # joblib mixes arrays into its pickles
         return Judged(say(path, "other", "corrupt", subtype, str(damage)))
-    if long and (known or claim == "pickle"):
+    if (long or not seen) and (known or claim == "pickle"):
         problem = Problem(code="pickle-not-scanned", path=path)
         return Judged(say(path, "other", "ignore", format="pickle"), problems=(problem,))
     return None
