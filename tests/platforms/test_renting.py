@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tui.fleet.paths import Paths
+from tui.model.account import AccountSpec
 from tui.model.custody import Victim
 from tui.model.failure import Failure
 from tui.model.instance import Endpoint
+from tui.platforms import vendors
 from tui.platforms.control import (
     Created,
     CreateRequest,
@@ -23,6 +25,7 @@ from tui.platforms.control import (
     VerbRefused,
     Wish,
 )
+from tui.platforms.credentials import Missing
 from tui.platforms.renting import Renter, disown
 from tui.platforms.sent import Sent, Terms, drop, find, keep_id, mark
 
@@ -68,6 +71,10 @@ def where(tmp_path: Path) -> Paths:
 
 def renter(account: Account, where: Paths) -> Renter:
     return Renter(account, where, lambda _line: None, lambda: 0.0, 0.05, 0.001)  # type: ignore[arg-type]
+
+
+def keyed(account: Account) -> vendors.Account:
+    return vendors.Account(AccountSpec("p", "p"), account, "the environment")  # type: ignore[arg-type]
 
 
 async def test_the_machine_of_the_answer_is_remembered_until_the_request_is_closed(where: Paths) -> None:
@@ -164,10 +171,12 @@ async def test_what_was_refused_is_closed(where: Paths) -> None:
 async def test_the_operators_word_does_not_hide_a_machine_that_is_listed(where: Paths) -> None:
     mark(where, MARK)
     with pytest.raises(Failure, match="The account lists it: m1"):
-        await disown(Account([(UP,)]), where, MARK)  # type: ignore[arg-type]
+        await disown(keyed(Account([(UP,)])), where, MARK)
     assert find(where, "p") == MARK
-    await disown(Account([NoAnswer("502")]), where, MARK)  # type: ignore[arg-type]
-    assert find(where, "p") is None
+    for account in (keyed(Account([NoAnswer("502")])), Missing("p", "has no key")):
+        await disown(account, where, MARK)
+        assert find(where, "p") is None
+        mark(where, MARK)
 
 
 def test_a_request_of_another_rgt_is_not_closed(where: Paths) -> None:

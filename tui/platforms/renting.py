@@ -7,9 +7,11 @@ stays (`sent`) until whoever asked has written down what he got.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui.fleet.paths import Paths
 from tui.model.custody import Victim
@@ -17,7 +19,11 @@ from tui.model.failure import Exit, Failure
 from tui.model.text import SafeText, safe
 from tui.platforms import sent
 from tui.platforms.control import ControlError, CreateRequest, Machine, NoAnswer, Price, Provider, Wish
+from tui.platforms.credentials import Missing
 from tui.platforms.sent import Sent, Terms
+
+if TYPE_CHECKING:
+    from tui.platforms.vendors import Account
 
 UP_S = 900.0
 LOOK_S = 10.0
@@ -187,15 +193,15 @@ class Renter:
         return next(iter(mine), None)
 
 
-async def disown(plane: Provider, where: Paths, before: Sent) -> None:
+async def disown(account: Account | Missing, where: Paths, before: Sent) -> None:
     """Take the operator's word that no machine came of a request. Raises Failure: the account lists one.
 
     Where the account can't be asked, the word is all there is.
     """
-    try:
-        machines = (await plane.list_all()).machines
-    except ControlError:
-        machines = ()
+    machines: tuple[Machine, ...] = ()
+    if not isinstance(account, Missing):
+        with contextlib.suppress(ControlError):
+            machines = (await account.plane.list_all()).machines
     mine = [one for one in machines if before.name == one.name or before.id == one.id]
     there = next((one for one in mine if one.state != "gone"), None)
     if there is not None:

@@ -91,18 +91,11 @@ class Rent:
     ) -> Did | Shown:
         """A request is open: look for its machine, or take the operator's word that there is none."""
         if answer == NOT_THERE:
-            await self._disowned(before, facts, tools)
+            await disown(tools.account(facts.id), tools.where, before)
             return await self.ask(state, tools)
         if answer != SENT:
             raise Failure("A request to this platform is open.", means="Nothing was sent.")
         return await self._did(facts, tools, await self._renter(facts, tools, tell).settle(before))
-
-    async def _disowned(self, before: Sent, facts: Facts, tools: Tools) -> None:
-        found = tools.account(facts.id)
-        if isinstance(found, Missing):
-            await asyncio.to_thread(sent.drop, tools.where, before)
-        else:
-            await disown(found.plane, tools.where, before)
 
     async def _chosen(self, facts: Facts, tools: Tools, answer: str, tell: Tell) -> Shown:
         offer = self._offers.get(answer)

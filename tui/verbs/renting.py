@@ -145,14 +145,15 @@ async def settled(want: Want, where: Paths, say: Say, *, not_there: bool) -> Ins
         Failure: nobody saw its machine; or the account lists it, against that word.
     """
     from tui.platforms import renting, sent
+    from tui.verbs.accounting import account_of
 
     before = await asyncio.to_thread(sent.find, where, want.platform)
     if before is None or before.run != want.run:
         return None
-    plane = _plane(want, where)
     if not_there:
-        await renting.disown(plane, where, before)
+        await renting.disown(account_of(where, want.platform, want.account), where, before)
         return None
+    plane = _plane(want, where)
     say(f"{before.name} was asked for at {before.at}; nothing more is rented before that is known.")
     try:
         rented = await _renter(plane, where, say).settle(before)
