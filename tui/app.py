@@ -152,6 +152,11 @@ class RgtApp(App[int]):
         return self._guard.faults
 
     @property
+    def keys_wait(self) -> bool:
+        """Whether a key is under way or held until the one before it is done."""
+        return self._keys.busy
+
+    @property
     def theme_names(self) -> Sequence[str]:
         return self._wardrobe.names
 

@@ -16,8 +16,8 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.timer import Timer
 
-PATIENCE_S = 0.3
-"""How long a key waits for the one before it; what takes longer is an act that no later key is meant for."""
+PATIENCE_S = 1.0
+"""How long a key waits for the one before it: even on a busy computer a view opens in less."""
 
 AT_ONCE = frozenset(("ctrl+c", "ctrl+q"))
 """Keys that wait for nothing: they leave."""
@@ -43,6 +43,11 @@ class KeyOrder:
         self._number = 0  # of the key that is under way; 0: none is
         self._given = 0
         self._timer: Timer | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a key is under way, or waits."""
+        return self._number > 0
 
     def hold(self, event: Typed) -> bool:
         """Whether this key has to wait; it then comes again by itself."""

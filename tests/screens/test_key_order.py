@@ -17,6 +17,12 @@ from tui.screens.command_line import CommandLine
 from tui.screens.fleet import FleetScreen
 
 
+@pytest.fixture(autouse=True)
+def patiently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no reason to let a key go early."""
+    monkeypatch.setattr(key_order, "PATIENCE_S", 30.0)
+
+
 def burst(app: RgtApp, text: str, *after: str) -> None:
     """All of these keys, before any of them is done."""
     for one in text:
@@ -78,6 +84,7 @@ async def test_keys_that_were_typed_ahead_for_a_shell_do_nothing_here() -> None:
 
 async def test_a_key_whose_trace_is_lost_holds_nothing_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_order.KeyOrder, "passed", lambda _self, _message: None)
+    monkeypatch.setattr(key_order, "PATIENCE_S", 0.3)
     async with running(fleet()) as (app, pilot):
         keys = [item.key for item in roster(app).items]
         began = asyncio.get_running_loop().time()

@@ -335,6 +335,20 @@ async def test_a_paste_is_no_answer_and_neither_are_two_lines_at_once() -> None:
         assert field.value == ""
 
 
+async def test_a_second_line_that_a_busy_app_holds_back_still_came_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with wizard(at.APPROVING) as (app, pilot):
+        await pilot.press("p")
+        await asyncio.sleep(QUIET_S)
+        await type_out(pilot, at.PHRASE.text)
+        monkeypatch.setattr(app._keys, "passed", lambda _message: None)  # the key after Enter comes late
+        app.post_message(events.Key("enter", "\r"))
+        app.post_message(events.Key("y", "y"))
+        await until(pilot, lambda: any("More than one line" in line for line in said(app)))
+        assert sent(app) == []
+
+
 async def test_a_new_proof_closes_the_line_that_the_old_one_was_typed_into() -> None:
     async with wizard(at.APPROVING) as (app, pilot):
         await pilot.press("p")

@@ -46,6 +46,10 @@ class Host(Protocol):
     def snapshot(self) -> FleetSnapshot: ...
 
     @property
+    def keys_wait(self) -> bool:
+        """Whether a key is under way or held until the one before it is done."""
+
+    @property
     def theme_names(self) -> Sequence[str]: ...
 
     def wear(self, name: str) -> None:

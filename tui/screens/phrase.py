@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
+from tui.screens.host import host_of
 from tui.widgets.lines import Lines
 
 SETTLE_S = 0.25
@@ -104,6 +105,13 @@ class PhraseInput(Input):
         self.action_came_ahead()
 
     def _submit(self) -> None:
+        """A key that came with Enter may still be with a busy app: what is ahead of this there goes first."""
+        self.app.call_later(self.call_later, self._give)
+
+    def _give(self) -> None:
+        if host_of(self).keys_wait:
+            self._submitting = self.set_timer(AFTER_S, self._submit)
+            return
         self._submitting = None
         text, spoiled = self.value, self.spoiled
         self.value, self.spoiled = "", ""
