@@ -251,3 +251,39 @@ def test_every_way_in(cloud: Cloud, words: list[str], capsys: pytest.CaptureFixt
     assert check([*TERMS, "--set", "gpus=2", "--dry-run"]) == 0
     assert "0.88 USD/h from then on" in capsys.readouterr().err
     assert cloud.asked == []
+
+
+def test_a_secret_that_is_not_set_here_is_told_before_any_money(
+    where: Paths, run: Path, cloud: Cloud, words: list[str], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    page = book(where).page(run.name)
+    file = tmp_path / "code" / "job.toml"
+    file.write_text('secrets = ["RGT_NOT_SET"]\n' + file.read_text())
+    task = worked_out(file, Instance("new", "runpod", None), where)
+    book(where).move(page.model_copy(update={"job": task.job, "code": task.tree.digest}))
+    assert main([*words, *TERMS]) == 1
+    assert "needs the secret RGT_NOT_SET, which is not set here" in capsys.readouterr().err
+    assert cloud.asked == []
+
+
+def test_a_dry_run_onto_a_machine_that_was_rented_brings_nothing_there(
+    where: Paths, box: Sshd, other: Sshd, run: Path, cloud: Cloud, words: list[str], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    page = book(where).page(run.name)
+    file = tmp_path / "code" / "job.toml"
+    data, there = tmp_path / "set.bin", other.home / "set.bin"
+    data.write_bytes(b"x" * 1000)
+    file.write_text(file.read_text() + f'[[inputs]]\npath = "{there}"\nhere = "{data}"\n')
+    task = worked_out(file, Instance("new", "runpod", None), where)
+    book(where).move(page.model_copy(update={"job": task.job, "code": task.tree.digest}))
+    login = f"ssh -p {other.port} -i {box.client_key} root@{other.host}"
+    assert main(["add", login, "--name", "new", "--platform", "runpod", "--instance-id", "9001"]) == 0
+    book(where).set_rented(run.name, "new")
+    assert main([*words, *TERMS, "--dry-run"]) in (0, 1)
+    told = capsys.readouterr().err
+    assert "rented before: new" in told
+    assert "set.bin" in told
+    assert "Nothing was started." in told
+    assert not there.exists()
