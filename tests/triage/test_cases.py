@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.triage import reading
@@ -82,3 +84,13 @@ def test_the_status_of_a_run_speaks_where_its_log_does_not(
     assert reading.first(found) == cls
     if cls is not None:
         assert (found.outcome, found.incidents[0].evidence[0].source) == ("dead", "rc")
+
+
+@pytest.mark.parametrize("piece", ["Loss.", "train_loss_a/", "step" + " " * 4000, "epoch  ", "Error: ", "1,"])
+def test_a_log_of_long_lines_that_repeat_themselves_is_judged_in_bounded_time(piece: str) -> None:
+    line = (piece * 8000)[:8000].encode() + b"\n"
+    digest = scan([line * 40 + b"Killed\n"], reading.rules().finder)
+    began = time.process_time()
+    found = diagnose(reading.rules(), digest)
+    assert time.process_time() - began < 3.0  # 6 s and more where a pattern takes the square of a line
+    assert reading.first(found) == "sigkill_unexplained"

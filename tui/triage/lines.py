@@ -35,6 +35,7 @@ _PREFIXES = tuple(
 )
 _GLOG = re.compile(r"(?P<letter>[IWEF])\d{4} \d\d:\d\d:\d\d[\d.]* +\d+ (?P<where>[\w./-]+:\d+\]) ?")
 _MOST = 5
+_GAP = re.compile(r"\s{200,}")  # no table is that wide, and rules with gaps would try every way to share it
 _ANY_LEVEL = re.compile(rf"(?:^|[\s\[|(-])(?P<level>{_LEVEL})(?=[\s\]|:)-]|$)")
 _LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL"}
 
@@ -69,6 +70,7 @@ class Row:
 
 def row(number: int, text: SafeText, *, under: bool = False) -> Row:
     """Read one line."""
+    text = SafeText(_GAP.sub(" " * 200, text))
     head, rank, level = text.lstrip("\ufeff "), None, ""
     for _ in range(_MOST):
         for form in _PREFIXES:

@@ -15,12 +15,13 @@ FRAGMENTS = (rb"nan(?<![a-z_]nan)s?(?![a-z_]| iterations)", rb"inf(?<![a-z_]inf)
 
 _NONE = r"[-+]?(?:nan|inf(?:inity)?)"
 _NUMBER = rf"(?P<value>{_NONE}(?![\w/])|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?(?![\w/]))"
+# Names of 80 characters at most: without a bound a line of nothing but names takes the cube of its length.
 _NAMED = re.compile(
-    r"(?i)(?<![\w/.-])(?P<before>(?:[\w./-]+[ ]){0,2})"
-    r"(?P<name>(?:[\w./-]*(?<![a-z])(?:loss(?:es)?|(?<=train[-_])(?:rmse|mse|mae|logloss)"
-    r"|(?<!\S)learn(?=: )|cost|nll|perplexity|ppl|elbo)|[\w./-]*loss"
-    r"|[A-Za-z]*Loss|损失|训练损失|验证损失)"
-    r"(?:[_/.-](?!scal|mask|weight|type|fn|func|coef|nan|inf|count|is)[\w./-]+)?)"
+    r"(?i)(?<![\w/.-])(?P<before>(?:[\w./-]{1,80}[ ]){0,2})"
+    r"(?P<name>(?:[\w./-]{0,80}(?<![a-z])(?:loss(?:es)?|(?<=train[-_])(?:rmse|mse|mae|logloss)"
+    r"|(?<!\S)learn(?=: )|cost|nll|perplexity|ppl|elbo)|[\w./-]{0,80}loss"
+    r"|[A-Za-z]{0,80}Loss|损失|训练损失|验证损失)"
+    r"(?:[_/.-](?!scal|mask|weight|type|fn|func|coef|nan|inf|count|is)[\w./-]{1,80})?)"
     r"(?:[ ]?\([\w -]{1,16}\))?['\"]?[ \t]*(?:[:=|：]|->|is|＝)?[ \t]*(?:tensor\(|np\.float\d\d\("
     r"|['\"(\[])?[ ]*" + _NUMBER
 )
@@ -41,7 +42,6 @@ _YOLO = re.compile(
     re.IGNORECASE,
 )
 _DARKNET = re.compile(r"(?:^|\s)(?P<value>[-\w.]+), (?P<mean>[-\w.]+) avg loss,")
-_READS = 2048  # characters: what reading takes grows with the square of them
 _MANY = 10  # finite windows after a single bad one: the run has got over it
 
 
@@ -90,7 +90,7 @@ def _figure(view: View, index: int) -> Figure | None:
         return Figure(index, _finite(darknet["mean"]), None, False, darknet["value"])
     train: list[tuple[str, str]] = []
     validation: list[tuple[str, str]] = []
-    for match in _NAMED.finditer(one.text[:_READS]):
+    for match in _NAMED.finditer(one.text):
         name = match["name"].lower()
         before = match["before"].lower()
         if _NO_LOSS.search(before) or _NO_LOSS.match(name) or "best" in name:
