@@ -102,7 +102,7 @@ class RgtApp(App[int]):
         self._lending = Lending(self, self._leave, lambda: self._frames.ask())
         self._frames = Frames(self, self._guard, self._lending, lambda: self.snapshot)
         self._keys = KeyOrder(self)
-        self._toasts = Toasts(self, lambda: self._way_to("messages"))
+        self._toasts = Toasts(self, lambda: self.way_to("messages"))
         self._bell: Bell | None = None
         self._rings = bell
         self._given_store = store
@@ -373,9 +373,9 @@ class RgtApp(App[int]):
 
     def action_interrupted(self) -> None:
         """ctrl+c: too easily pressed out of habit to leave by."""
-        self.say(f"{self._way_to('quit')} leaves rgt; your runs go on.")
+        self.say(f"{self.way_to('quit')} leaves rgt; your runs go on.")
 
-    def _way_to(self, action: str) -> str:
+    def way_to(self, action: str) -> str:
         """Its key, or what is typed where it has none."""
         keys = keys_of(BY_ID[action], self.key_overrides)
         return shown(keys[0]) if keys else f":{action}"

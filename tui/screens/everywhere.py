@@ -170,7 +170,9 @@ class Everywhere:
             )
         box, _ = self.here()
         if self._host.send(OpenForward(box, ports[0], ports[1] if len(ports) > 1 else 0)):
-            self._host.say(f"Forwarding port {ports[0]} of {box}; ctrl+f lists the ports.")
+            self._host.say(
+                f"Forwarding port {ports[0]} of {box}; {self._host.way_to('forwards')} lists the ports."
+            )
 
     def action_teardown(self, name: str = "") -> None:
         """Open the wizard that ends a box, or come back to it. Nothing is destroyed by that."""

@@ -70,6 +70,9 @@ class Host(Protocol):
     def save_lines(self, lines: Sequence[str], path: str, name: str) -> SafeText:
         """Save lines into a file on this computer, and tell where. Raises Failure."""
 
+    def way_to(self, action: str) -> str:
+        """The key of an action of any view, or what is typed where it has none."""
+
     def log_tail(self, run: str, count: int) -> Sequence[LogText]:
         """At most so many of the newest lines of a run's log that are in memory."""
 

@@ -279,7 +279,8 @@ class LaunchScreen(View):
     def _open_run(self, view: LaunchView) -> None:
         if self.host.snapshot.run(view.run) is None:
             raise Failure(
-                f"{view.run} is not watched.", do=f"See the messages; {self.key_of('messages')} lists them."
+                f"{view.run} is not watched.",
+                do=f"See the messages; {self.host.way_to('messages')} lists them.",
             )
         self.dismiss(None)
         self.host.open_run(view.box, view.run)
@@ -337,7 +338,7 @@ class LaunchScreen(View):
     def action_detach(self) -> None:
         """Leave; what runs goes on."""
         if self.view.working:
-            self.host.say("It goes on; L shows where it is.")
+            self.host.say(f"It goes on; {self.host.way_to('launch')} shows where it is.")
         self.dismiss(None)
 
     async def action_back(self) -> None:

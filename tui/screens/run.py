@@ -257,9 +257,13 @@ class RunScreen(LogActions):
             self._wanted_line = number
             self.host.send(LoadOlder(self.run_name, before=base, count=min(base - number + 200, MOST_OLDER)))
         elif number >= base:
-            self.host.say(f"Line {number + 1:,} is hidden by a filter; 0 drops all filters.")
+            key = self.host.way_to("clear_filters")
+            self.host.say(f"Line {number + 1:,} is hidden by a filter; {key} drops all filters.")
         else:
-            self.host.say(f"Line {number + 1:,} is neither in memory nor in the spool; B searches the box.")
+            key = self.host.way_to("search_box")
+            self.host.say(
+                f"Line {number + 1:,} is neither in memory nor in the spool; {key} searches the box."
+            )
 
     # -- panes -------------------------------------------------------------------------------------------
 
