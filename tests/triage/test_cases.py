@@ -8,9 +8,10 @@ import pytest
 
 from tests.triage import reading
 from tests.triage.reading import Case
+from tui.model.text import SafeText
 from tui.triage.catalog import load
 from tui.triage.engine import diagnose
-from tui.triage.inputs import Known
+from tui.triage.inputs import Known, Said
 from tui.triage.scan import scan
 
 CASES = list(reading.cases())
@@ -94,3 +95,19 @@ def test_a_log_of_long_lines_that_repeat_themselves_is_judged_in_bounded_time(pi
     found = diagnose(reading.rules(), digest)
     assert time.process_time() - began < 3.0  # 6 s and more where a pattern takes the square of a line
     assert reading.first(found) == "sigkill_unexplained"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("df -P", "x . . . 100% /data"),
+        ("df -P", "x 1.2.3 1,234,567 -. 100% /data"),
+        ("df -P", f"Filesystem 1024-blocks Used Available Capacity Mounted on\nx {'9' * 400} 1 0 100% /data"),
+        ("repquota -a", "ann -- ... ... 1.2.3"),
+        ("quota", " Filesystem\n /dev/x 1.2.3* 4.5.6 7.8.9 6days"),
+        ("beegfs-ctl --getquota", "a|1||1.2.3 KiB| .. B||9|9"),
+    ],
+)
+def test_what_only_looks_like_a_table_of_figures_is_none(command: str, text: str) -> None:
+    said = Said("disk", SafeText("box"), text, command=command)
+    assert diagnose(reading.rules(), scan([text.encode()], reading.rules().finder), [said]).incidents == ()

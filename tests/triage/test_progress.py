@@ -408,3 +408,10 @@ def test_a_tracker_that_closes_its_run_behind_an_error_is_no_regular_end() -> No
     assert badly is not None and not badly.finished
     resumed = read(f"{died}step 10 loss 1.0\n{closing}")
     assert resumed is not None and resumed.finished
+
+
+@pytest.mark.parametrize("clock", ["{} days, 1:00:00", "{}:00:00", "{} h"])
+def test_a_time_left_beyond_all_numbers_is_none(clock: str) -> None:
+    progress = read(f"step 5/10 loss 0.5 eta: {clock.format('9' * 400)}")
+    assert progress is not None
+    assert (progress.done, progress.eta_s) == (5, None)

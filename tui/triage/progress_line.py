@@ -13,8 +13,8 @@ from dataclasses import dataclass
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\b"
 _COUNT = r"\d[\d,]*+"
 _CLOCK = (
-    r"(?:(?:\d+ days?, *)?(?:\d+:)?\d+:\d\d(?!\d)"
-    r"|\d+(?:\.\d+)? ?(?:[dhms]|min|sec|hours?|minutes?|seconds?)\b)"
+    r"(?:(?:\d{1,9} days?, *)?(?:\d{1,9}:)?\d{1,9}:\d\d(?!\d)"
+    r"|\d{1,9}(?:\.\d+)? ?(?:[dhms]|min|sec|hours?|minutes?|seconds?)\b)"
 )
 
 # Anything else cannot hold progress; most lines of a noisy log end here.
@@ -42,7 +42,7 @@ _BAR = re.compile(
     rf"(?P<step>{_COUNT})\s*/\s*(?P<steps>{_COUNT})\s*"
     rf"(?:\[\d+:\d\d[:\d]*<(?P<eta>\?|{_CLOCK}),"  # tqdm
     r"|(?P<keras>\[[=>.\s]*\]|[━╸╺─]+ +\d+m?s\b)"  # Keras 2 and 3
-    rf"|\d+:\d\d:\d\d *• *(?P<eta_rich>\d+:\d\d:\d\d|-:--:--)"  # rich, in Lightning
+    rf"|\d+:\d\d:\d\d *• *(?P<eta_rich>\d{{1,9}}:\d\d:\d\d|-:--:--)"  # rich, in Lightning
     rf"|\s\d*\.?\d+(?:it/s|s/it))"  # Ultralytics
 )
 _EPOCH = re.compile(

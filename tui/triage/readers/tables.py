@@ -18,9 +18,11 @@ WORDS = (
     " requested and ",
 )  # fmt: skip
 SHM = "/dev/shm"  # noqa: S108 - compared with, never written to
+_NUMBER = r"\d{1,20}(?:[.,]\d{1,20})?"
+_CELL = rf"{_NUMBER}[KMGTPi]*B?"
 _ROW = re.compile(
-    r"^(?P<fs>\S.*?)?\s+(?P<size>[\d.,]+[KMGTPi]*B?)\s+(?P<used>-?[\d.,]+[KMGTPi]*B?)\s+(?P<avail>-?[\d.,"
-    r"]+[KMGTPi]*B?)\s+(?P<pct>\d+)%\s+(?P<mount>/.*)$"
+    rf"^(?P<fs>\S.*?)?\s+(?P<size>{_CELL})\s+(?P<used>-?{_CELL})\s+(?P<avail>-?{_CELL})"
+    r"\s+(?P<pct>\d+)%\s+(?P<mount>/.*)$"
 )
 _HEAD = re.compile(
     r"(?i)^(?:filesystem|file ?system|dateisystem|sys\. de fichiers|s\. ?ficheros|文件系统|檔案系統"
@@ -240,17 +242,17 @@ def _figure(cell: str) -> float:
     return number * _UNITS.get(re.sub(r"[^KMGTP]", "", cell), 1)
 
 
-_STAR = re.compile(r"(?:^|\s)\d[\d.]*[KMGTP]?\*(?:\s|$)")
+_STAR = re.compile(rf"(?:^|\s){_NUMBER}[KMGTP]?\*(?:\s|$)")
 _BEEGFS = re.compile(
-    r"\|\|\s*(?P<used>[\d.]+ [KMGTP]?i?B)\|\s*(?P<hard>[\d.]+ [KMGTP]?i?B)\|\|\s*(?P<files>\d+)\|\s*(?P<m"
-    r"ost>\d+)"
+    rf"\|\|\s*(?P<used>{_NUMBER} [KMGTP]?i?B)\|\s*(?P<hard>{_NUMBER} [KMGTP]?i?B)\|\|"
+    r"\s*(?P<files>\d+)\|\s*(?P<most>\d+)"
 )
 _GPFS = re.compile(
     r"\s(?:USR|GRP|FILESET)\s+(?P<used>\d+)\s+\d+\s+(?P<hard>\d+)\s+\d+\s+\S+(?: days?)?\s+\|"
     r"\s*(?P<files>\d+)\s+\d+\s+(?P<most>\d+)\s"
 )
 # repquota's lines, and those of xfs_quota
-_LIMITS = r"(?P<used>[\d.]+\w?) +(?P<soft>[\d.]+\w?) +(?P<hard>[\d.]+\w?)"
+_LIMITS = rf"(?P<used>{_NUMBER}\w?) +(?P<soft>{_NUMBER}\w?) +(?P<hard>{_NUMBER}\w?)"
 _REPORTED = re.compile(rf"\S+ +[-+]{{2}} +{_LIMITS}(?: +(?P<grace>[\da-z:]+days))?")
 _XFS = re.compile(rf"\S+ +{_LIMITS} +\d+ +\[(?P<grace>[^\]]*)\]")
 _GPFS_SOFT = re.compile(r"\s\d+ (?:days?|hours?|minutes?)(?:\s|$)")  # the time that a soft limit leaves
@@ -279,17 +281,13 @@ def quota(view: View, cls: str) -> Iterator[Hit]:
             if used >= hard > 0:
                 yield Hit(index)
             elif used > soft > 0:
-                yield Hit(
-                    index,
-                    severity="warning"
-                    if _GRACE_LEFT.match((report["grace"] or "").replace(" ", ""))
-                    else None,
-                )
+                still = _GRACE_LEFT.match((report["grace"] or "").replace(" ", ""))
+                yield Hit(index, severity="warning" if still else None)
         elif asked and _STAR.search(one.text):
             yield Hit(index, severity=_still_grace(one.text))
 
 
-_FIGURE = re.compile(r"\[?(?P<number>\d[\d.]*)(?P<unit>[KMGTP])?[iB]{0,2}\]?(?P<over>\*)?")
+_FIGURE = re.compile(r"\[?(?P<number>\d{1,20}(?:\.\d{1,20})?)(?P<unit>[KMGTP])?[iB]{0,2}\]?(?P<over>\*)?")
 _GRACE_LEFT = re.compile(r"(?:\d+(?:w|d|h|m|s|days?|hours?|weeks?|min\w*))+|\d+:\d\d")
 
 
@@ -311,7 +309,7 @@ def _has_grace(cells: list[str]) -> bool:
 
 def _bytes(figure: str) -> float:
     number, unit = figure.split()
-    return float(number) * _UNITS[unit[0]]
+    return float(number.replace(",", ".")) * _UNITS[unit[0]]
 
 
 _MOUNTED = re.compile(
