@@ -193,9 +193,7 @@ async def order(want: Want, where: Paths) -> Order:
             code="no-offer",
         )
     chosen = fit[0] if want.offer is None else offer_of(offers, want.offer)
-    taken = fleet_file.names(
-        where.fleet_file
-    ).instances  # which also tells, before any money, that it is read
+    taken = fleet_file.names(where.fleet_file).instances  # a file that can't be read is told before any money
     day = time.strftime("%Y%m%d")
     name = machine_name(want.stem, day, (*taken, *(one.name for one in listing.machines)))
     wish = wish_for(want.resources, chosen, name, want.terms, want.region)
