@@ -141,7 +141,9 @@ record() { # before the first child: who runs, where, with what
     echo "threads ${OMP_NUM_THREADS:-}"
     echo "devices ${CUDA_VISIBLE_DEVICES:-all}"
   } | put "$at/start"
-  dd if=/dev/zero of="$at/room" bs=4096 count=4 2>/dev/null # kept, so that a full disk has room for the end
+  # kept, so that a disk without room or without inodes takes the record of the child, and of the end
+  dd if=/dev/zero of="$at/room" bs=4096 count=4 2>/dev/null
+  for file in child end; do : >"$at/$file.part$$"; done 2>/dev/null
   killed=$(ooms)
 }
 ooms() { # how often the kernel has killed for want of memory in this cgroup, nothing where it does not tell
