@@ -257,6 +257,23 @@ async def test_one_place_for_copy_and_reader_is_said_before_and_after(made: tupl
         assert "recorded as same-device" in rig.step("readback").expected
 
 
+@pytest.mark.real
+@pytest.mark.slow
+async def test_files_that_a_killed_readback_left_on_their_way_are_none_of_the_next(
+    made: tuple[Path, Path], tmp_path: Path
+) -> None:
+    way = (
+        custody_folder(Paths(made[0] / "config", made[0] / "state"), "exp")
+        / "readback-staging"
+        / "on-its-way"
+    )
+    put(way / "ckpt" / "best.safetensors", b"half")
+    async with running(*made, dialled=to_both(tmp_path)) as rig:
+        view = await to_the_end(rig)
+        assert view.question == "phrase", view
+        assert not way.exists()
+
+
 WALK = """
 import asyncio, sys
 from pathlib import Path

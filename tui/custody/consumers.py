@@ -284,6 +284,7 @@ class BoxConsumer:
     async def take(self, store: Store, files: Sequence[HashedFile], moved: Moved) -> dict[str, Seen]:
         cold = await store.cool(files)
         folder = self._staging / "on-its-way"
+        await in_thread(shutil.rmtree, folder, True)  # what a killed process left there
         try:
             failed = await store.fetch(files, folder, lambda count, path: None)
             there = [one for one in files if one.path not in failed]
