@@ -2,8 +2,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Most tests wait for real programs, so two processes are of use on one core already; 0: none but this one.
-WORKERS ?= 2
+# Most tests wait for real programs: four of them keep two cores busy for a third of the time; 0: none but this one.
+WORKERS ?= 4
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 # The first interpreter on PATH that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
