@@ -118,7 +118,10 @@ class BoxServer:
         )
         assert child.stdin and child.stdout and child.stderr
         try:
-            await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+            # The end of one stream would end the channel for both, and the last words of the other be lost.
+            await process.redirect(
+                stdin=child.stdin, stdout=child.stdout, stderr=child.stderr, send_eof=False
+            )
         except BaseException:  # cut while it begins
             _hang_up(child)
             raise
@@ -154,6 +157,8 @@ class BoxServer:
             code = await ended
             if not closed.done():
                 await process.stdout.drain()
+                await process.stderr.drain()
+                process.channel.write_eof()
                 process.exit(code) if code >= 0 else process.exit_with_signal(signal.Signals(-code).name[3:])
             async with asyncio.timeout(GOODBYE_S):
                 await process.wait_closed()  # also takes up what asyncssh left to be awaited for the pipes
