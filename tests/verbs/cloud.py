@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.platforms.world import Box, World
 from tests.rig import Sshd
 
@@ -28,3 +30,11 @@ class Cloud(World):
         """Bodies of the requests that asked for a machine."""
         ask = ASKS[self.platform]
         return [one.body for one in self.log if ask in f"{one.method} {one.path}"]
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the operator types, one answer a question."""
+    answers: list[str] = []
+    monkeypatch.setattr("tui.custody.keyboard.read_line", lambda _prompt, _timeout: answers.pop(0))
+    return answers

@@ -14,7 +14,7 @@ import pytest
 from tests.platforms.fake_provider import serving
 from tests.platforms.world import KEY, Box
 from tests.rig import Sshd
-from tests.verbs.cloud import Cloud
+from tests.verbs.cloud import Cloud, typed
 from tests.verbs.launched import box, where
 from tests.verbs.test_relaunch import copied, end, other, run
 from tui.cli import main
@@ -26,7 +26,7 @@ from tui.platforms.sent import Sent, Terms, find, keep_terms, mark
 from tui.runs.book import book
 from tui.workers.launch_once import worked_out
 
-__all__ = ["box", "other", "run", "where"]
+__all__ = ["box", "other", "run", "typed", "where"]
 
 OLD = "77001"
 TERMS = ("--set", "image=runpod/pytorch:1")
@@ -54,14 +54,6 @@ def cloud(
             f'{kept}\n[accounts.pods]\nplatform = "{platform}"\nurl = "{base}"\nkey_env = "POD_KEY"\n'
         )
         yield world
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the operator types, one answer a question."""
-    answers: list[str] = []
-    monkeypatch.setattr("tui.custody.keyboard.read_line", lambda _prompt, _timeout: answers.pop(0))
-    return answers
 
 
 @pytest.fixture

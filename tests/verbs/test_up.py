@@ -11,7 +11,7 @@ import pytest
 from tests.platforms.fake_provider import serving
 from tests.platforms.world import KEY
 from tests.rig import Sshd
-from tests.verbs.cloud import Cloud
+from tests.verbs.cloud import Cloud, typed
 from tui.cli import main
 from tui.fleet import settings
 from tui.fleet.paths import Paths, paths
@@ -23,6 +23,8 @@ from tui.platforms.renting import Rented
 from tui.platforms.sent import Sent, Terms, find, mark
 from tui.verbs.accounting import account_of
 from tui.verbs.renting import Want, _added
+
+__all__ = ["typed"]
 
 IMAGE = ("--set", "image=pytorch:2")
 
@@ -45,14 +47,6 @@ def cloud(where: Paths, sshd: Sshd) -> Iterator[Cloud]:
             f'[accounts.pods]\nplatform = "runpod"\nurl = "{base}"\nkey_env = "POD_KEY"\n'
         )
         yield world
-
-
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the operator types, one answer a question."""
-    answers: list[str] = []
-    monkeypatch.setattr("tui.custody.keyboard.read_line", lambda prompt, timeout: answers.pop(0))
-    return answers
 
 
 def test_one_word_rents_what_fits_and_puts_it_into_the_fleet(

@@ -295,6 +295,20 @@ class ReadHandbook:
     run: str
 
 
+Guided: TypeAlias = StartSetup | AnswerSetup | SkipSetup | BackSetup | LeaveSetup
+Launched: TypeAlias = (
+    OpenLaunch
+    | ChooseJob
+    | ChooseBox
+    | CheckAgain
+    | StartLaunch
+    | BackLaunch
+    | LeaveLaunch
+    | WatchMatrix
+    | LookAtMatrix
+    | LeaveMatrix
+    | ReadHandbook
+)
 Command: TypeAlias = (
     ProbeNow
     | ReconnectNow
@@ -315,20 +329,6 @@ Command: TypeAlias = (
     | TakeLook
     | SurveyStorage
     | ReclaimStorage
-    | StartSetup
-    | AnswerSetup
-    | SkipSetup
-    | BackSetup
-    | LeaveSetup
-    | OpenLaunch
-    | ChooseJob
-    | ChooseBox
-    | CheckAgain
-    | StartLaunch
-    | BackLaunch
-    | LeaveLaunch
-    | WatchMatrix
-    | LookAtMatrix
-    | LeaveMatrix
-    | ReadHandbook
+    | Guided
+    | Launched
 )

@@ -7,31 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tui.box.transport import Transport
 from tui.fleet.paths import Paths
 from tui.fleet.store import Store
-from tui.model.command import (
-    AnswerSetup,
-    BackLaunch,
-    BackSetup,
-    CheckAgain,
-    ChooseBox,
-    ChooseJob,
-    Command,
-    LeaveLaunch,
-    LeaveMatrix,
-    LeaveSetup,
-    LookAtMatrix,
-    OpenLaunch,
-    ReadHandbook,
-    ReclaimStorage,
-    SkipSetup,
-    StartLaunch,
-    StartSetup,
-    WatchMatrix,
-)
+from tui.model.command import Command, Guided, Launched, ReclaimStorage
 from tui.model.ending import Ending
 from tui.model.event import Notice
 from tui.model.failure import Failure
@@ -43,21 +24,6 @@ if TYPE_CHECKING:
     from tui.workers.teardowns import Teardowns
 
 H = TypeVar("H")
-
-Guided: TypeAlias = StartSetup | AnswerSetup | SkipSetup | BackSetup | LeaveSetup
-Launched: TypeAlias = (
-    OpenLaunch
-    | ChooseJob
-    | ChooseBox
-    | CheckAgain
-    | StartLaunch
-    | BackLaunch
-    | LeaveLaunch
-    | WatchMatrix
-    | LookAtMatrix
-    | LeaveMatrix
-    | ReadHandbook
-)
 
 
 class Handler(Protocol):
